@@ -1,0 +1,72 @@
+# Every target works alone from a fresh clone: the virtual environment is made and kept up to date by stamps.
+PYTHON ?= python3
+VENV := .venv
+BIN := $(VENV)/bin
+PIP := $(BIN)/python -m pip
+CLEAN := build/clean-venv
+DRAWN := longformer 'Window(3, dilation=2) & Causal()' 'BlockWindow(2) | GlobalBlocks(2) | RandomBlocks(2, 2, "uniform")'
+NATIVE := CMakeLists.txt $(wildcard csrc/*.* csrc/*/*.*)
+
+# The second name is what newer versions of pip read in isolated build environments.
+export PIP_CONSTRAINT := $(CURDIR)/constraints.txt
+export PIP_BUILD_CONSTRAINT := $(PIP_CONSTRAINT)
+export PIP_DISABLE_PIP_VERSION_CHECK := 1
+
+.PHONY: help demo test slow lint format bench wheel sanitize clean
+.DELETE_ON_ERROR:
+
+help: ## list the targets
+	@sed -n 's/^\([a-z]*\):.*## \(.*\)/make \1\t\2/p' $(MAKEFILE_LIST) | expand -t 16
+
+demo: $(VENV)/installed ## examine this machine, draw the patterns, time attention
+	$(BIN)/longspan doctor
+	$(BIN)/longspan draw $(DRAWN) --length 28 --marked 0
+	$(BIN)/longspan draw --svg --out build/pictures
+	$(BIN)/longspan bench attention --short
+
+test: $(VENV)/installed ## run the default test suite (offline)
+	$(BIN)/python -m pytest -q
+
+slow: $(VENV)/installed ## run the tests that take long
+	$(BIN)/python -m pytest -q -m slow
+
+lint: $(VENV)/installed ## check style, types and architecture
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/mypy
+	$(BIN)/python -m pytest -q tests/architecture
+
+format: $(VENV)/installed ## rewrite the code in house style
+	$(BIN)/ruff check --fix .
+	$(BIN)/ruff format .
+
+bench: $(VENV)/installed ## run every attention benchmark (long)
+	$(BIN)/longspan bench attention
+
+wheel: $(VENV)/tools ## build a wheel and try it in a clean environment without a compiler
+	rm -rf dist $(CLEAN)
+	$(PIP) wheel . --no-deps --no-build-isolation --wheel-dir dist
+	$(PYTHON) -m venv $(CLEAN)
+	$(CLEAN)/bin/python -m pip install --quiet torch==2.13.0 dist/longspan-*.whl
+	cp tests/wheel_smoke.py $(CLEAN)
+	cd $(CLEAN) && env PATH="$$PWD/bin" bin/python -W error wheel_smoke.py
+	cd $(CLEAN) && env PATH="$$PWD/bin" bin/longspan doctor
+
+sanitize: $(VENV)/tools ## run the native tests under address and undefined-behaviour sanitizers
+	$(BIN)/cmake -S . -B build/sanitize -G Ninja -DCMAKE_MAKE_PROGRAM=$(CURDIR)/$(BIN)/ninja -DLONGSPAN_SANITIZE=ON
+	$(BIN)/cmake --build build/sanitize
+	build/sanitize/longspan_tests
+
+clean: ## remove everything that make has made
+	rm -rf build dist $(VENV) .mypy_cache .pytest_cache .ruff_cache .hypothesis
+
+$(VENV)/tools: constraints.txt
+	@echo "Making $(VENV): this takes some minutes, once."
+	$(PYTHON) -m venv $(VENV)
+	$(PIP) install --quiet torch==2.13.0
+	$(PIP) install --quiet scikit-build-core nanobind cmake ninja
+	touch $@
+
+$(VENV)/installed: $(VENV)/tools pyproject.toml $(NATIVE)
+	$(PIP) install --quiet --no-build-isolation --config-settings=build-dir=build/native --editable '.[dev]'
+	touch $@

@@ -1,0 +1,230 @@
+// Backward: one pass of five products per pair of tiles, scores recomputed from the saved log-sum-exp.
+//   P = exp(S - lse)   dP = dO V^T   dS = P (dP - delta)   dV += P^T dO   dK += dS^T Q   dQ += dS K
+// A worker takes a whole document of one head, so every gradient row has one owner and one order of addition.
+
+// Packed key tiles with their gradients so far. A tile that must make room leaves its gradients where it found them.
+struct GradSlot {
+    int64_t tile;
+    bool finite;
+};
+
+template <class T>
+struct Backward {
+    const ls_job& job;
+    const ls_problem& p;
+    const ls_gradient& grad;
+    int64_t slots, head = -1;
+    int dim, width;
+    GradSlot* slot;
+    float *keys, *keys_across, *values_across, *dk, *dv;  // [slots] x [64][width], [dim][64], [dim][64], [64][width], [64][width]
+    float* repeats;                                       // [repeats][2][64][width]: gradients of tiles that repeat rows
+    float *queries, *grads, *dq, *scores, *dscores;       // [64][width] three times, [64][64] twice
+    float *lse, *delta;                                   // [64]
+    bool queries_finite, grads_finite;
+    Labels labels;
+    LabelGradients label_gradients;
+    Dropout dropout;
+
+    Backward(const ls_job* job, Arena& arena)
+        : job(*job), p(*job->problem), grad(*job->gradient), slots(job->slots), dim(p.dim), width(int(round_up(p.dim, L))),
+          slot(arena.get<GradSlot>(slots)), keys(arena.get(slots * LS_TILE * width)), keys_across(arena.get(slots * dim * LS_TILE)),
+          values_across(arena.get(slots * dim * LS_TILE)), dk(arena.get(slots * LS_TILE * width)),
+          dv(arena.get(slots * LS_TILE * width)), repeats(arena.get(job->repeats * 2 * LS_TILE * width)),
+          queries(arena.get(LS_TILE * width)), grads(arena.get(LS_TILE * width)), dq(arena.get(LS_TILE * width)),
+          scores(arena.get(LS_TILE * LS_TILE)), dscores(arena.get(LS_TILE * LS_TILE)), lse(arena.get(LS_TILE)),
+          delta(arena.get(LS_TILE)), labels(p, width, arena), label_gradients(labels, grad, arena), dropout(p) {}
+
+    static Rows<T> rows_of(const ls_view& x, int64_t head) { return Forward<T>::rows_of(x, head); }
+
+    // Where a tile's gradients rest while it has no slot: with the result's rows, or apart if it repeats rows of other tiles.
+    int32_t repeat_of(int64_t tile) const { return job.repeat_of[p.plan.head_class[head] * p.plan.k_tiles + tile]; }
+
+    template <class Move>
+    void each_row(int64_t s, Move move) {
+        int64_t tile = slot[s].tile, piece = int64_t(LS_TILE) * width;
+        Tile k = tile_at(p.plan.k_rows, tile);
+        int32_t repeat = repeat_of(tile);
+        for (int j = 0; j < k.count; j++) {
+            int64_t at = (int64_t(k.rows[j]) * p.plan.heads + head) * dim, apart = repeat * 2 * piece + int64_t(j) * width;
+            move(dk + s * piece + j * width, repeat < 0 ? grad.dk + at : repeats + apart);
+            move(dv + s * piece + j * width, repeat < 0 ? grad.dv + at : repeats + apart + piece);
+        }
+    }
+
+    void put_away(int64_t s) {
+        if (slot[s].tile < 0) return;
+        each_row(s, [&](const float* mine, float* rest) { __builtin_memcpy(rest, mine, sizeof(float) * dim); });
+        slot[s].tile = -1;
+    }
+
+    int64_t pack_keys(int64_t tile, Tile k) {
+        int64_t s = tile % slots, piece = int64_t(LS_TILE) * width;
+        if (slot[s].tile == tile) return s;
+        put_away(s);
+        slot[s].tile = tile;
+        slot[s].finite = copy_rows(rows_of(p.k, head), k.rows, k.count, dim, width, 1.0f, keys + s * piece);
+        transpose_rows(rows_of(p.k, head), k.rows, k.count, dim, keys_across + s * dim * LS_TILE);
+        transpose_rows(rows_of(p.v, head), k.rows, k.count, dim, values_across + s * dim * LS_TILE);
+        __builtin_memset(dk + s * piece, 0, sizeof(float) * piece);
+        __builtin_memset(dv + s * piece, 0, sizeof(float) * piece);
+        each_row(s, [&](float* mine, const float* rest) { __builtin_memcpy(mine, rest, sizeof(float) * dim); });
+        return s;
+    }
+
+    // Scores and their products with the gradient become P (with dropout) and dS; both are 0 where a pair does not count.
+    template <bool MASKED, int LABELS>
+    void __attribute__((noinline)) differentiate(Tile q, const Pairs& pairs, float shift, const int32_t* ranks) {
+        for (int i = 0; i < q.count; i++) {
+            int first = 0, last = ROW;
+            float *s = scores + i * LS_TILE, *ds = dscores + i * LS_TILE;
+            if (MASKED) {
+                Range columns = pairs.columns[i / BLOCK];
+                first = columns.begin / L, last = (columns.end + L - 1) / L;
+                for (int j = 0; j < ROW; j++)
+                    if (j < first || j >= last) store(s + j * L, zero()), store(ds + j * L, zero());
+            }
+            uint32_t hash = dropout.on ? dropout.row(p.plan.q_sites + 2 * int64_t(q.rows[i]), head) : 0;
+            float minus = shift - lse[i];
+            for (int j = first; j < last; j++) {
+                vf x = load(s + j * L) + minus, dp = load(ds + j * L);
+                if (LABELS) x += labels.template bias<LABELS>(i, j, ranks);
+                vf probability = exp2_lanes(x), kept = probability;
+                if (dropout.on) {
+                    vf factor = dropout.kept(hash, j);
+                    kept = kept * factor, dp = dp * factor;
+                }
+                vf d = probability * (dp - delta[i]);
+                if (MASKED) {
+                    vi mask = lane_mask(row_bits(pairs.bits[i], j));
+                    kept = keep(mask, kept), d = keep(mask, d);
+                }
+                store(s + j * L, kept);
+                store(ds + j * L, d);
+                if (LABELS) label_gradients.template add<LABELS>(i, j, ranks, d);
+            }
+        }
+    }
+
+    // For each group of key columns, the query rows that need it.
+    void key_ranges(int queries, int keys, const Pairs& pairs, Range* ranges) {
+        for (int g = 0; g * BLOCK < keys; g++) {
+            ranges[g] = {0, queries};
+            if (!pairs.masked) continue;
+            uint64_t group = ((uint64_t(1) << BLOCK) - 1) << (g * BLOCK);
+            int begin = 0, end = queries;
+            while (begin < end && !(pairs.bits[begin] & group)) begin++;
+            while (end > begin && !(pairs.bits[end - 1] & group)) end--;
+            ranges[g] = {begin, end};
+        }
+    }
+
+    void attend(Tile q, const Entry& entry) {
+        const ls_plan& plan = p.plan;
+        Tile k = tile_at(plan.k_rows, entry.key_tile);
+        Pairs pairs;
+        find_pairs(plan, entry, q.count, k.count, &pairs);
+        int64_t s = pack_keys(entry.key_tile, k), piece = int64_t(LS_TILE) * width;
+        set_product(q.count, pairs.columns, queries, width, dim, keys_across + s * dim * LS_TILE, LS_TILE, scores, LS_TILE);
+        set_product(q.count, pairs.columns, grads, width, dim, values_across + s * dim * LS_TILE, LS_TILE, dscores, LS_TILE);
+        float shift = entry.multiplicity == 1 ? 0.0f : __builtin_log2f(float(entry.multiplicity));
+        const int32_t* ranks = nullptr;
+        if (dropout.on) dropout.set_columns(plan.k_positions, k);
+        if (!labels.on) {
+            pairs.masked ? differentiate<true, 0>(q, pairs, shift, ranks) : differentiate<false, 0>(q, pairs, shift, ranks);
+        } else {
+            ranks = labels.prepare(q.count, entry.labels);
+            if (plan.label_kind[entry.labels] == 1)
+                pairs.masked ? differentiate<true, 1>(q, pairs, shift, ranks) : differentiate<false, 1>(q, pairs, shift, ranks);
+            else
+                pairs.masked ? differentiate<true, 2>(q, pairs, shift, ranks) : differentiate<false, 2>(q, pairs, shift, ranks);
+        }
+        Range seen[GROUPS];
+        key_ranges(q.count, k.count, pairs, seen);
+        add_product(k.count, seen, {scores, 1, LS_TILE}, grads, width, dv + s * piece, width, width / L, grads_finite);
+        add_product(k.count, seen, {dscores, 1, LS_TILE}, queries, width, dk + s * piece, width, width / L, queries_finite);
+        add_product(q.count, pairs.columns, {dscores, LS_TILE, 1}, keys + s * piece, width, dq, width, width / L, slot[s].finite);
+    }
+
+    void begin_tile(Tile q) {
+        queries_finite = copy_rows(rows_of(p.q, head), q.rows, q.count, dim, width, p.scale * LOG2E, queries);
+        grads_finite = copy_rows(rows_of(grad.grad_out, head), q.rows, q.count, dim, width, 1.0f, grads);
+        copy_rows(rows_of(grad.out, head), q.rows, q.count, dim, width, 1.0f, dq);  // borrowed until delta is known
+        for (int i = 0; i < q.count; i++) {
+            int64_t at = int64_t(q.rows[i]) * p.plan.heads + head;
+            vf part = zero();
+            for (int d = 0; d < width; d += L) part += load(grads + i * width + d) * load(dq + i * width + d);
+            delta[i] = sum_lanes(part) - (grad.grad_lse ? grad.grad_lse[at] : 0.0f);
+            lse[i] = grad.lse[at] == NOTHING ? 0.0f : grad.lse[at] * LOG2E;
+        }
+        __builtin_memset(dq, 0, sizeof(float) * q.count * width);
+        if (labels.on) labels.begin(head, q.count, queries, p.scale * LOG2E), label_gradients.begin(head);
+    }
+
+    void finish_tile(Tile q) {
+        if (labels.on) label_gradients.finish_tile(q.count, dq);
+        for (int i = 0; i < q.count; i++) {
+            float* to = grad.dq + (int64_t(q.rows[i]) * p.plan.heads + head) * dim;
+            for (int d = 0; d < dim; d++) to[d] = dq[i * width + d] * p.scale;
+        }
+    }
+
+    // dK was added up against queries that carry log2(e) and the scale.
+    void finish_keys(int64_t first, int64_t last) {
+        const ls_plan& plan = p.plan;
+        for (int64_t s = 0; s < slots; s++) put_away(s);
+        for (int64_t t = 0; t < plan.k_tiles; t++) {
+            int32_t c = plan.head_class[head], repeat = job.repeat_of[c * plan.k_tiles + t];
+            if (job.run_of[c * plan.k_tiles + t] < first || job.run_of[c * plan.k_tiles + t] >= last) continue;
+            Tile k = tile_at(plan.k_rows, t);
+            for (int j = 0; j < k.count; j++) {
+                int64_t at = (int64_t(k.rows[j]) * plan.heads + head) * dim;
+                const float* apart = repeats + repeat * 2 * LS_TILE * width + j * width;
+                for (int d = 0; d < dim; d++) {
+                    if (repeat < 0) grad.dk[at + d] *= LN2;
+                    else grad.dk[at + d] += apart[d] * LN2, grad.dv[at + d] += apart[LS_TILE * width + d];
+                }
+            }
+        }
+    }
+
+    void run(int64_t h, int64_t run) {
+        const ls_plan& plan = p.plan;
+        head = h;
+        for (int64_t s = 0; s < slots; s++) slot[s].tile = -1;
+        __builtin_memset(repeats, 0, sizeof(float) * job.repeats * 2 * LS_TILE * width);
+        const Entry* entries = (const Entry*)plan.entries;
+        for (int64_t t = job.run_start[run]; t < job.run_start[run + 1]; t++) {
+            Tile q = tile_at(plan.q_rows, t);
+            if (q.count == 0) continue;
+            begin_tile(q);
+            for (int64_t e = plan.entry_start[t]; e < plan.entry_start[t + 1]; e++) attend(q, entries[e]);
+            finish_tile(q);
+        }
+        finish_keys(run, run + 1);
+        if (labels.on) label_gradients.finish_head();
+    }
+};
+
+template <class T>
+static void backward_units(ls_job* job, float* scratch) {
+    Arena arena{scratch};
+    Backward<T> worker(job, arena);
+    int64_t begin, end, head = 0;
+    while (job->take(&begin, &end))
+        for (int64_t u = begin; u < end; u++) {
+            while (job->unit_start[head + 1] <= u) head++;
+            worker.run(head, job->class_run[job->problem->plan.head_class[head]] + u - job->unit_start[head]);
+        }
+}
+
+static void backward(ls_job* job, float* scratch) {
+    if (job->problem->dtype == LS_F32) backward_units<F32>(job, scratch);
+    if (job->problem->dtype == LS_BF16) backward_units<BF16>(job, scratch);
+    if (job->problem->dtype == LS_F16) backward_units<F16>(job, scratch);
+}
+
+static int64_t backward_scratch(const ls_job* job) {
+    Arena arena{nullptr};
+    Backward<F32> worker(job, arena);
+    return arena.used * 4;
+}

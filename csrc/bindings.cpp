@@ -1,0 +1,107 @@
+// longspan._native: the C door for Python. Tensors arrive as addresses, sizes and strides that Python has checked.
+#include <nanobind/nanobind.h>
+#include <nanobind/stl/array.h>
+#include <nanobind/stl/map.h>
+#include <nanobind/stl/string.h>
+#include <nanobind/stl/vector.h>
+
+#include <dlfcn.h>
+
+#include <stdexcept>
+
+#include "longspan.h"
+
+namespace nb = nanobind;
+
+namespace {
+
+const char* const names[] = {"avx512", "avx2", "scalar"};
+
+typedef std::array<int64_t, 23> PlanNumbers;  // 13 addresses, then 10 sizes
+typedef std::array<int64_t, 4> ViewNumbers;   // address, then strides
+typedef std::array<int64_t, 4> TermNumbers;   // addresses of relative, content and table; number of labels
+
+template <class T>
+T* pointer(int64_t address) {
+    return reinterpret_cast<T*>(address);
+}
+
+ls_view view(const ViewNumbers& v) { return {pointer<void>(v[0]), v[1], v[2], v[3]}; }
+
+ls_plan plan(const PlanNumbers& n) {
+    auto ints = [&](int i) { return pointer<const int32_t>(n[i]); };
+    return {ints(0), ints(1), ints(2),  ints(3), ints(4), ints(5), pointer<const uint64_t>(n[6]), ints(7), ints(8), ints(9), ints(10),
+            ints(11), ints(12), n[13], n[14], n[15], n[16], n[17], n[18], n[19], n[20], n[21], n[22]};
+}
+
+ls_problem problem(const PlanNumbers& numbers, const ViewNumbers& q, const ViewNumbers& k, const ViewNumbers& v, int dtype, int dim,
+                   double scale, const TermNumbers& terms, double dropout, uint64_t seed, int threads) {
+    ls_problem p = {plan(numbers), view(q), view(k), view(v), dtype, dim, float(scale), pointer<const float>(terms[0]),
+                    pointer<const float>(terms[1]), pointer<const float>(terms[2]), terms[3], dropout, seed, threads};
+    if (const char* wrong = ls_check(&p)) throw std::invalid_argument(wrong);
+    return p;
+}
+
+void succeed(int code, const std::string& target) {
+    if (code == 1) throw std::bad_alloc();
+    if (code == 2) throw std::invalid_argument("the target '" + target + "' is not compiled in or not supported by this CPU");
+}
+
+void forward(const PlanNumbers& numbers, const ViewNumbers& q, const ViewNumbers& k, const ViewNumbers& v, int dtype, int dim,
+             double scale, const TermNumbers& terms, double dropout, uint64_t seed, int threads, const std::string& target,
+             int64_t out, int64_t lse) {
+    ls_problem p = problem(numbers, q, k, v, dtype, dim, scale, terms, dropout, seed, threads);
+    ls_result result = {pointer<void>(out), pointer<float>(lse)};
+    succeed(ls_forward(&p, &result, target.c_str()), target);
+}
+
+void backward(const PlanNumbers& numbers, const ViewNumbers& q, const ViewNumbers& k, const ViewNumbers& v, int dtype, int dim,
+              double scale, const TermNumbers& terms, double dropout, uint64_t seed, int threads, const std::string& target,
+              const ViewNumbers& out, int64_t lse, const ViewNumbers& grad_out, int64_t grad_lse, std::array<int64_t, 6> gradients) {
+    ls_problem p = problem(numbers, q, k, v, dtype, dim, scale, terms, dropout, seed, threads);
+    auto floats = [&](int i) { return pointer<float>(gradients[i]); };
+    ls_gradient g = {pointer<const float>(lse), view(out), view(grad_out), pointer<const float>(grad_lse),
+                     floats(0), floats(1), floats(2), floats(3), floats(4), floats(5)};
+    succeed(ls_backward(&p, &g, target.c_str()), target);
+}
+
+std::vector<std::string> targets_where(int (*test)(const char*)) {
+    std::vector<std::string> found;
+    for (const char* name : names)
+        if (test(name)) found.push_back(name);
+    return found;
+}
+
+std::map<std::string, bool> features() {
+    std::map<std::string, bool> found;
+    for (const char* name : {"sse4.2", "avx", "avx2", "fma", "f16c", "avx512f", "avx512bw", "avx512dq", "avx512vl", "avx512vnni",
+                             "avx512bf16", "amx_tile"})
+        found[name] = ls_cpu_feature(name);
+    return found;
+}
+
+std::string amx_state() {
+    const char* const states[] = {"absent", "works", "traps"};
+    return states[ls_amx_state()];
+}
+
+// The file that the OpenMP runtime in use came from: torch's own copy when torch was loaded first.
+std::string openmp() {
+    Dl_info info;
+    void* symbol = dlsym(RTLD_DEFAULT, "GOMP_parallel");
+    return symbol && dladdr(symbol, &info) && info.dli_fname ? info.dli_fname : "";
+}
+
+}  // namespace
+
+NB_MODULE(_native, m) {
+    m.doc() = "Longspan's native kernels.";
+    m.def("forward", &forward, nb::call_guard<nb::gil_scoped_release>());
+    m.def("backward", &backward, nb::call_guard<nb::gil_scoped_release>());
+    m.def("abi_version", &ls_abi);
+    m.def("targets", [] { return targets_where(ls_target_supported); }, "Instruction sets this CPU can run, best first.");
+    m.def("compiled_targets", [] { return targets_where(ls_target_compiled); }, "Instruction sets in this build, best first.");
+    m.def("features", &features);
+    m.def("amx_state", &amx_state, "absent, works, or traps: advertised by the CPU but not usable here.");
+    m.def("openmp", &openmp, "The file of the OpenMP runtime in use.");
+}

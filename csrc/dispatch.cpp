@@ -1,0 +1,201 @@
+// The C door: checks, the choice of an instruction set, threads and their memory.
+#include <omp.h>
+#include <pthread.h>
+
+#include <algorithm>
+#include <atomic>
+#include <cstdlib>
+#include <cstring>
+#include <memory>
+#include <thread>
+#include <vector>
+
+#include "cpu.h"
+#include "job.h"
+
+extern const ls_target ls_target_scalar;
+#ifdef LONGSPAN_X86
+extern const ls_target ls_target_avx2, ls_target_avx512;
+#endif
+
+namespace {
+
+struct Choice {
+    const ls_target* target;
+    bool (*supported)();
+};
+const Choice choices[] = {
+#ifdef LONGSPAN_X86
+    {&ls_target_avx512, longspan::has_avx512},
+    {&ls_target_avx2, longspan::has_avx2},
+#endif
+    {&ls_target_scalar, [] { return true; }},
+};
+
+const Choice* find(const char* name) {
+    for (const Choice& c : choices)
+        if (!name || !*name ? c.supported() : !std::strcmp(c.target->name, name)) return &c;
+    return nullptr;
+}
+
+// A worker's memory stays with its thread: memory given back to the system is faulted in again at each call.
+struct Scratch {
+    float* data = nullptr;
+    int64_t bytes = 0;
+    float* get(int64_t need) {
+        if (need > bytes) {
+            std::free(data);
+            data = static_cast<float*>(std::aligned_alloc(64, (need + 4095) / 4096 * 4096));
+            bytes = data ? need : 0;
+        }
+        return data;
+    }
+    ~Scratch() { std::free(data); }
+};
+thread_local Scratch scratch;
+
+// A forked child has none of the OpenMP threads its parent may have started: there, workers are started for each call.
+std::atomic<bool> forked{false};
+[[maybe_unused]] const int watch_forks = pthread_atfork(nullptr, nullptr, [] { forked = true; });
+
+template <class Work>
+void on_threads(int threads, Work work) {
+    if (threads <= 1) return work();
+    if (!forked) {
+#pragma omp parallel num_threads(threads)
+        work();
+        return;
+    }
+    std::vector<std::thread> others;
+    try {
+        for (int i = 1; i < threads; i++) others.emplace_back(work);
+    } catch (const std::system_error&) {
+        // The workers there are do it all.
+    }
+    work();
+    for (std::thread& t : others) t.join();
+}
+
+int run(ls_job& job, int64_t (*need)(const ls_job*), void (*body)(ls_job*, float*)) {
+    if (job.units == 0) return 0;
+    job.next = 0;
+    int64_t bytes = need(&job);
+    job.threads = std::max<int64_t>(1, std::min<int64_t>(job.problem->threads, job.units));
+    std::atomic<bool> failed{false};
+    on_threads(job.threads, [&] {
+        longspan::FlushDenormals guard;
+        if (float* memory = scratch.get(bytes))
+            body(&job, memory);
+        else
+            failed = true;
+    });
+    // Units that a worker without memory could not take were done by the others, unless none had any.
+    return job.next < job.units ? 1 : 0;
+}
+
+int64_t tiles_of(const ls_plan& plan, int64_t head) {
+    int32_t c = plan.head_class[head];
+    return plan.class_start[c + 1] - plan.class_start[c];
+}
+
+// Enough slots for the longest list of key tiles and a few neighbours, within a bound on memory.
+int64_t slots_for(const ls_plan& plan, int64_t floats_per_slot, int64_t limit_bytes) {
+    int64_t longest = 1;
+    for (int64_t t = 0; t < plan.q_tiles; t++) longest = std::max<int64_t>(longest, plan.entry_start[t + 1] - plan.entry_start[t]);
+    int64_t most = std::max<int64_t>(16, limit_bytes / (floats_per_slot * 4));
+    return std::max<int64_t>(1, std::min({plan.k_tiles, longest + 4, most}));
+}
+
+// Which query tiles make up one document of a class, and which of its key tiles share rows.
+struct Runs {
+    std::vector<int32_t> start, class_run, run_of, repeat_of;
+    int64_t repeats = 0;
+
+    // Score terms collect their gradients over a whole head, so there all documents are one run.
+    Runs(const ls_plan& plan, bool whole_heads)
+        : class_run(1, 0), run_of(plan.classes * plan.k_tiles, -1), repeat_of(plan.classes * plan.k_tiles, -1) {
+        std::vector<int32_t> owner(plan.keys);
+        for (int64_t c = 0; c < plan.classes; c++) {
+            int32_t document = -1;
+            int32_t *run = run_of.data() + c * plan.k_tiles, *repeat = repeat_of.data() + c * plan.k_tiles;
+            for (int32_t t = plan.class_start[c]; t < plan.class_start[c + 1]; t++) {
+                int32_t row = plan.q_rows[int64_t(t) * LS_TILE], here = row < 0 || whole_heads ? 0 : plan.q_sites[2 * int64_t(row)];
+                if (t == plan.class_start[c] || here != document) start.push_back(t);
+                document = here;
+                for (int64_t e = plan.entry_start[t]; e < plan.entry_start[t + 1]; e++) run[plan.entries[4 * e]] = int32_t(start.size()) - 1;
+            }
+            class_run.push_back(int32_t(start.size()));
+            find_repeats(plan, run, repeat, owner);
+        }
+        start.push_back(int32_t(plan.q_tiles));
+    }
+
+    void find_repeats(const ls_plan& plan, const int32_t* run, int32_t* repeat, std::vector<int32_t>& owner) {
+        std::fill(owner.begin(), owner.end(), -1);
+        std::vector<int32_t> count(start.size(), 0);
+        for (int64_t k = 0; k < plan.k_tiles; k++) {
+            if (run[k] < 0) continue;
+            const int32_t* rows = plan.k_rows + k * LS_TILE;
+            bool repeats_rows = false;
+            for (int i = 0; i < LS_TILE && rows[i] >= 0; i++) repeats_rows |= owner[rows[i]] >= 0;
+            for (int i = 0; i < LS_TILE && rows[i] >= 0 && !repeats_rows; i++) owner[rows[i]] = int32_t(k);
+            if (repeats_rows) repeat[k] = count[run[k]]++;
+        }
+        for (int32_t n : count) repeats = std::max<int64_t>(repeats, n);
+    }
+};
+
+}  // namespace
+
+extern "C" {
+
+int ls_abi(void) { return LS_ABI; }
+
+int ls_target_compiled(const char* name) { return name && *name && find(name) != nullptr; }
+int ls_target_supported(const char* name) {
+    const Choice* c = name && *name ? find(name) : nullptr;
+    return c && c->supported();
+}
+
+int ls_forward(const ls_problem* problem, const ls_result* result, const char* name) {
+    const Choice* choice = find(name);
+    if (!choice || !choice->supported()) return 2;
+    const ls_plan& plan = problem->plan;
+    std::vector<int64_t> unit_start(plan.heads + 1, 0);
+    for (int64_t h = 0; h < plan.heads; h++) unit_start[h + 1] = unit_start[h] + tiles_of(plan, h);
+    ls_job job{};
+    job.problem = problem;
+    job.result = result;
+    job.unit_start = unit_start.data();
+    job.units = unit_start.back();
+    job.least = 2;
+    job.slots = slots_for(plan, int64_t(problem->dim) * 2 * LS_TILE, 8 << 20);
+    return run(job, choice->target->forward_scratch, choice->target->forward);
+}
+
+int ls_backward(const ls_problem* problem, const ls_gradient* gradient, const char* name) {
+    const Choice* choice = find(name);
+    if (!choice || !choice->supported()) return 2;
+    const ls_plan& plan = problem->plan;
+    const Runs runs(plan, problem->relative || problem->table);
+    std::vector<int64_t> unit_start(plan.heads + 1, 0);
+    for (int64_t h = 0; h < plan.heads; h++) {
+        int32_t c = plan.head_class[h];
+        unit_start[h + 1] = unit_start[h] + runs.class_run[c + 1] - runs.class_run[c];
+    }
+    ls_job job{};
+    job.problem = problem;
+    job.gradient = gradient;
+    job.unit_start = unit_start.data();
+    job.run_start = runs.start.data();
+    job.class_run = runs.class_run.data();
+    job.run_of = runs.run_of.data();
+    job.repeat_of = runs.repeat_of.data();
+    job.repeats = runs.repeats;
+    job.units = unit_start.back();
+    job.least = 1;
+    job.slots = slots_for(plan, int64_t(problem->dim) * 5 * LS_TILE, 16 << 20);
+    return run(job, choice->target->backward_scratch, choice->target->backward);
+}
+
+}

@@ -1,0 +1,74 @@
+// The C door of the native core. Everything that crosses it is plain data: no Python, no torch.
+#pragma once
+#include <cstdint>
+
+extern "C" {
+
+enum { LS_ABI = 1, LS_TILE = 64, LS_MAX_DIM = 1024 };
+enum ls_dtype { LS_F32 = 0, LS_BF16 = 1, LS_F16 = 2 };
+
+// A (rows, heads, dim) tensor; strides count elements and may be anything.
+typedef struct {
+    void* data;
+    int64_t row, head, dim;
+} ls_view;
+
+// The arrays of longspan.engine.plan.PlanArrays, in its order and with its meaning.
+typedef struct {
+    const int32_t* head_class;   // [heads]
+    const int32_t* class_start;  // [classes + 1]
+    const int32_t* q_rows;       // [q_tiles][64]
+    const int32_t* k_rows;       // [k_tiles][64]
+    const int32_t* entry_start;  // [q_tiles + 1]
+    const int32_t* entries;      // [entries][4]: key tile, mask or -1, multiplicity, label tile or -1
+    const uint64_t* masks;       // [masks][64]
+    const int32_t* label_tiles;  // [label_tiles][64][64]
+    const int32_t* label_kind;   // [label_tiles]
+    const int32_t* label_start;  // [classes + 1]
+    const int32_t* label_list;   // [labels in all lists]
+    const int32_t* q_sites;      // [queries][2]: document, position
+    const int32_t* k_positions;  // [keys]
+    int64_t heads, classes, q_tiles, k_tiles, n_entries, n_masks, n_label_tiles, n_label_list, queries, keys;
+} ls_plan;
+
+typedef struct {
+    ls_plan plan;
+    ls_view q, k, v;
+    int32_t dtype, dim;
+    float scale;
+    const float* relative;  // (labels, heads, dim) contiguous, or null
+    const float* content;   // (heads, dim) contiguous, or null
+    const float* table;     // (labels, heads) contiguous, or null
+    int64_t labels;
+    double dropout;
+    uint64_t seed;
+    int32_t threads;
+} ls_problem;
+
+// Results are contiguous: out (queries, heads, dim) in the problem's dtype, lse (queries, heads) in float32.
+typedef struct {
+    void* out;
+    float* lse;
+} ls_result;
+
+// What the backward pass reads and writes. All gradients are float32, contiguous, and zero on entry.
+typedef struct {
+    const float* lse;       // (queries, heads)
+    ls_view out, grad_out;  // in the problem's dtype
+    const float* grad_lse;  // (queries, heads) contiguous, or null
+    float *dq, *dk, *dv, *drelative, *dcontent, *dtable;
+} ls_gradient;
+
+int ls_abi(void);
+// Null if the problem is well formed, else what is wrong with it.
+const char* ls_check(const ls_problem* problem);
+// Both return 0, or 1 when scratch memory could not be had (nothing useful is written then), or 2 for an unknown target.
+int ls_forward(const ls_problem* problem, const ls_result* result, const char* target);
+int ls_backward(const ls_problem* problem, const ls_gradient* gradient, const char* target);
+int ls_target_compiled(const char* target);
+int ls_target_supported(const char* target);
+int ls_cpu_feature(const char* name);
+// 0: this CPU does not advertise AMX, 1: AMX instructions work, 2: they are advertised but trap.
+int ls_amx_state(void);
+
+}

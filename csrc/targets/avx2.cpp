@@ -1,0 +1,6 @@
+#define LS_TARGET avx2
+#define LS_LANES 8
+#include "body.h"
+
+extern const ls_target ls_target_avx2 = {"avx2", longspan::avx2::forward_scratch, longspan::avx2::forward,
+                                    longspan::avx2::backward_scratch, longspan::avx2::backward};

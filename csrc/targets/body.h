@@ -1,0 +1,22 @@
+// One instruction set's kernels: the whole body in a namespace of its own, so that nothing is shared between targets.
+#include <cstddef>
+#include <cstdint>
+#include <utility>
+
+#if defined(__AVX2__)
+#include <immintrin.h>
+#endif
+
+#include "../job.h"
+
+namespace longspan::LS_TARGET {
+#include "../vec.h"
+
+#include "../exp-inl.h"
+#include "../gemm-inl.h"
+#include "../pack-inl.h"
+#include "../tile-inl.h"
+#include "../labels-inl.h"
+#include "../attend-inl.h"
+#include "../backward-inl.h"
+}  // namespace longspan::LS_TARGET

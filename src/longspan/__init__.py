@@ -1,0 +1,73 @@
+"""Longspan: transformers that read whole long documents, on one sparse attention engine.
+
+Importing this package does no work: every public name is loaded on first use.
+
+>>> import longspan as ls
+>>> ls.Layout.packed([4096, 771]).size
+4867
+"""
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+__version__ = "0.1.0"
+
+if TYPE_CHECKING:
+    from longspan import patterns
+    from longspan.engine.call import attention, attention_weights
+    from longspan.engine.dropout import Dropout
+    from longspan.engine.labels import ClippedDistance
+    from longspan.engine.merge import merge
+    from longspan.engine.plan import Plan, plan
+    from longspan.engine.terms import RelativeKeys, ScoreTable
+    from longspan.errors import BackendError, InputError, LongspanError
+    from longspan.layout import Layout
+
+_HOME = {
+    "BackendError": "longspan.errors",
+    "ClippedDistance": "longspan.engine.labels",
+    "Dropout": "longspan.engine.dropout",
+    "InputError": "longspan.errors",
+    "Layout": "longspan.layout",
+    "LongspanError": "longspan.errors",
+    "Plan": "longspan.engine.plan",
+    "RelativeKeys": "longspan.engine.terms",
+    "ScoreTable": "longspan.engine.terms",
+    "attention": "longspan.engine.call",
+    "attention_weights": "longspan.engine.call",
+    "merge": "longspan.engine.merge",
+    "plan": "longspan.engine.plan",
+}
+
+__all__ = [
+    "BackendError",
+    "ClippedDistance",
+    "Dropout",
+    "InputError",
+    "Layout",
+    "LongspanError",
+    "Plan",
+    "RelativeKeys",
+    "ScoreTable",
+    "attention",
+    "attention_weights",
+    "merge",
+    "patterns",
+    "plan",
+]
+
+
+def __getattr__(name: str) -> Any:
+    """Load a public name on first use and keep it, so that the second use costs nothing."""
+    if name == "patterns":
+        value: Any = import_module("longspan.patterns")
+    elif name in _HOME:
+        value = getattr(import_module(_HOME[name]), name)
+    else:
+        raise AttributeError(f"module 'longspan' has no attribute {name!r}")
+    globals()[name] = value
+    return value
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *__all__})

@@ -1,0 +1,45 @@
+from collections.abc import Sequence
+
+def forward(
+    plan: Sequence[int],
+    q: Sequence[int],
+    k: Sequence[int],
+    v: Sequence[int],
+    dtype: int,
+    dim: int,
+    scale: float,
+    terms: Sequence[int],
+    dropout: float,
+    seed: int,
+    threads: int,
+    target: str,
+    out: int,
+    lse: int,
+    /,
+) -> None: ...
+def backward(
+    plan: Sequence[int],
+    q: Sequence[int],
+    k: Sequence[int],
+    v: Sequence[int],
+    dtype: int,
+    dim: int,
+    scale: float,
+    terms: Sequence[int],
+    dropout: float,
+    seed: int,
+    threads: int,
+    target: str,
+    out: Sequence[int],
+    lse: int,
+    grad_out: Sequence[int],
+    grad_lse: int,
+    gradients: Sequence[int],
+    /,
+) -> None: ...
+def abi_version() -> int: ...
+def targets() -> list[str]: ...
+def compiled_targets() -> list[str]: ...
+def features() -> dict[str, bool]: ...
+def amx_state() -> str: ...
+def openmp() -> str: ...

@@ -1,0 +1,105 @@
+"""A case: runs that are timed in turn, and the bars that are computed from every round."""
+
+import math
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+
+from longspan.bench.measure import Missing, Round, Run, measure, spread
+from longspan.bench.report import Figure, Timing
+
+Maker = Callable[[], Run]
+
+
+@dataclass(frozen=True)
+class Bar:
+    """A quantity computed from each round, and what its median has to reach."""
+
+    measure: str
+    value: Callable[[Round], float]
+    reads: tuple[str, ...]
+    """The runs it is computed from."""
+    bar: float | None = None
+    at_least: bool = True
+    paired: bool = False
+    """Whether those runs stand between matrix products."""
+
+
+def of_sgemm(bar: float | None, run: str = "ours") -> Bar:
+    """Useful FLOP/s of `run` over those of the matrix products around it."""
+    return Bar("of sgemm", lambda r: r[run].pace / r[run].sgemm, (run,), bar, paired=True)
+
+
+def speed_of(other: str, bar: float, *, run: str = "ours", measure: str = "") -> Bar:
+    """Useful FLOPs (or bytes) per second of `run` over those of `other`."""
+    return Bar(measure or f"of {other}", lambda r: r[run].pace / r[other].pace, (run, other), bar)
+
+
+def times(peer: str, bar: float | None, *, less: str = "", run: str = "ours", measure: str = "") -> Bar:
+    """How many times faster `run` is than `peer` without its share `less`."""
+
+    def value(r: Round) -> float:
+        return (r[peer].seconds - (r[less].seconds if less else 0.0)) / r[run].seconds
+
+    return Bar(measure or f"x faster than {peer}", value, tuple(filter(None, (run, peer, less))), bar)
+
+
+def at_most(measure: str, bar: float, other: str, value: Callable[[float, float], float]) -> Bar:
+    """`value` of our seconds and the other's, which may not exceed the bar."""
+
+    def of_round(r: Round) -> float:
+        return value(r["ours"].seconds, r[other].seconds)
+
+    return Bar(measure, of_round, ("ours", other), bar, at_least=False)
+
+
+@dataclass(frozen=True)
+class Case:
+    """A named set of runs (made when the case starts, freed when it ends) and its bars."""
+
+    name: str
+    runs: Mapping[str, Maker]
+    bars: tuple[Bar, ...]
+
+    def measured(self, rounds: int, budget: float = math.inf) -> tuple[list[Figure], list[Timing]]:
+        """One figure per bar, and the time of every run; what cannot run here is skipped with its reason."""
+        made, missing = self._made()
+        bars = [bar for bar in self.bars if missing.keys().isdisjoint(bar.reads)]
+        runs = {name: run for name, run in made.items() if any(name in bar.reads for bar in bars)}
+        paired = {name for bar in bars if bar.paired for name in bar.reads}
+        results = measure(runs, paired=paired, rounds=rounds, budget=budget) if runs else []
+        return [self._figure(bar, results, missing) for bar in self.bars], [
+            self._timing(name, results) for name in runs
+        ]
+
+    def _made(self) -> tuple[dict[str, Run], dict[str, str]]:
+        made: dict[str, Run] = {}
+        missing: dict[str, str] = {}
+        for name, make in self.runs.items():
+            try:
+                made[name] = make()
+            except Missing as reason:
+                missing[name] = str(reason)
+        return made, missing
+
+    def _figure(self, bar: Bar, results: list[Round], missing: Mapping[str, str]) -> Figure:
+        reasons = dict.fromkeys(missing[name] for name in bar.reads if name in missing)
+        samples = () if reasons else tuple(bar.value(result) for result in results)
+        return Figure(
+            case=self.name,
+            measure=bar.measure,
+            spread=spread(samples) if samples else None,
+            samples=samples,
+            bar=bar.bar,
+            at_least=bar.at_least,
+            skipped="; ".join(reasons),
+        )
+
+    def _timing(self, name: str, results: list[Round]) -> Timing:
+        turns = [result[name] for result in results]
+        sgemm = spread([turn.sgemm for turn in turns]).median / 1e9
+        return Timing(
+            case=self.name,
+            run=name,
+            milliseconds=spread([1000 * turn.seconds for turn in turns]),
+            sgemm_gflops=None if math.isnan(sgemm) else sgemm,
+        )

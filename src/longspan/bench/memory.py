@@ -1,0 +1,123 @@
+"""Peak memory of one call in a process of its own: `python -m longspan.bench.memory native 4096`."""
+
+import argparse
+import subprocess
+import sys
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+
+import torch
+from torch import Tensor
+
+from longspan.bench import peers
+from longspan.bench.bars import Maker
+from longspan.bench.measure import Missing, Run, conditions, spread
+from longspan.bench.ours import Work
+from longspan.bench.report import Figure, Timing
+
+MEGABYTE = 1e6
+STATUS, CLEAR = Path("/proc/self/status"), Path("/proc/self/clear_refs")
+
+
+def series(name: str, n: int, *, backward: bool = False) -> Maker:
+    """Radius 256 and one global token at length n: `full`, `transformers`, `tiled` or `native`."""
+    if name == "full":
+        return partial(peers.sdpa, n)
+    if name == "transformers":
+        return partial(peers.longformer, n, backward=backward)
+    return Work(lengths=(n,), backend=name, backward=backward)
+
+
+SERIES = ("full", "transformers", "tiled", "native")
+
+
+def extra(name: str, n: int, *, backward: bool = False) -> float:
+    """Megabytes one call needs at its peak beyond q, k, v, its output, log-sum-exps and gradients."""
+    flags = ["--backward"] if backward else []
+    command = [
+        sys.executable,
+        "-m",
+        "longspan.bench.memory",
+        name,
+        str(n),
+        f"--threads={torch.get_num_threads()}",
+        *flags,
+    ]
+    done = subprocess.run(command, capture_output=True, text=True)
+    if done.returncode:
+        raise Missing(done.stderr.strip().splitlines()[-1])
+    return max(0, int(done.stdout)) / MEGABYTE
+
+
+@dataclass(frozen=True)
+class MemoryCase:
+    """Peak memory of the native backend at length n, in megabytes."""
+
+    name: str
+    n: int
+    bar: float
+    backward: bool = False
+
+    def measured(self, rounds: int, budget: float = 0.0) -> tuple[list[Figure], list[Timing]]:
+        """One figure; memory does not vary, so it is measured once."""
+        try:
+            value = extra("native", self.n, backward=self.backward)
+        except Missing as reason:
+            figure = Figure(
+                case=self.name, measure="extra MB", bar=self.bar, at_least=False, skipped=str(reason)
+            )
+        else:
+            figure = Figure(
+                case=self.name,
+                measure="extra MB",
+                spread=spread([value]),
+                samples=(value,),
+                bar=self.bar,
+                at_least=False,
+            )
+        return [figure], []
+
+
+def _peak(run: Run) -> tuple[int, object]:
+    """Bytes by which one call raises the process's peak, and what the call returned."""
+    with conditions(run):
+        CLEAR.write_text("5")  # the peak starts again from what is in use now
+        before = _in_use("VmRSS")
+        results = run.call()
+        return _in_use("VmHWM") - before, results
+
+
+def _in_use(name: str) -> int:
+    line = next(line for line in STATUS.read_text().splitlines() if line.startswith(name))
+    return 1024 * int(line.split()[1])
+
+
+def _accounted(name: str, n: int, results: object) -> int:
+    """Bytes of results, log-sum-exps (one float per row and head) and, for transformers, of q, k and v."""
+    tensors = (
+        [result for result in results if isinstance(result, Tensor)] if isinstance(results, tuple) else []
+    )
+    projected = 3 * n * peers.WIDTH * 4 if name == "transformers" else 0
+    return sum(tensor.nbytes for tensor in tensors) + n * peers.HEADS * 4 + projected
+
+
+def main() -> None:
+    """The child's side: print the bytes."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("series", choices=SERIES)
+    parser.add_argument("n", type=int)
+    parser.add_argument("--threads", type=int, default=2)
+    parser.add_argument("--backward", action="store_true")
+    options = parser.parse_args()
+    if not CLEAR.exists():
+        raise SystemExit("peak memory is read from /proc/self, which this system does not have")
+    torch.set_num_threads(options.threads)
+    _peak(series(options.series, 512, backward=options.backward)())  # loads libraries and starts threads
+    run = series(options.series, options.n, backward=options.backward)()
+    gained, results = _peak(run)
+    print(gained + run.held - _accounted(options.series, options.n, results))
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,134 @@
+"""Longspan's own attention as something to time."""
+
+import itertools
+from collections.abc import Callable
+from contextlib import AbstractContextManager, nullcontext
+from dataclasses import dataclass
+from functools import partial
+
+import torch
+from torch import Tensor
+
+import longspan as ls
+from longspan.bench.measure import Missing, Run, Tensors, fused, with_gradients
+from longspan.engine.labels import ClippedDistance
+from longspan.patterns import Full, GlobalTokens, Pattern, Window
+
+
+def longformer(radius: int = 256, dilation: int | tuple[int, ...] = 1) -> Pattern:
+    """A window, and marked tokens that see everything and are seen by everything."""
+    return Window(radius, dilation=dilation) | GlobalTokens()
+
+
+def useful_flops(pairs: int, size: int, *, backward: bool) -> int:
+    """FLOPs that allowed pairs (summed over heads) are worth: two products forward, five more backward.
+
+    >>> useful_flops(10, 64, backward=False), useful_flops(10, 64, backward=True)
+    (2560, 8960)
+    """
+    return (14 if backward else 4) * size * pairs
+
+
+LONGFORMER = longformer()
+NAMES = {"avx2": "AVX2", "avx512": "AVX-512"}
+
+
+@dataclass(frozen=True, kw_only=True)
+class Work:
+    """One attention of ours; calling it makes the inputs and the plan."""
+
+    pattern: Pattern = LONGFORMER
+    lengths: tuple[int, ...] = (4096,)
+    """Documents packed end to end, the first token of each marked."""
+    heads: int = 12
+    size: int = 64
+    backward: bool = False
+    relative: int | None = None
+    """Relative keys up to this distance."""
+    backend: str = "native"
+    target: str | None = None
+    """Instruction set to force."""
+    threads: int | None = None
+
+    def __call__(self) -> Run:
+        within = forcing(self.backend, self.target)
+        plan = self.plan()
+        q, k, v = fused(sum(self.lengths), 3, self.heads, self.size, grad=self.backward)
+        terms, learned = self._terms()
+
+        def forward() -> Tensors:
+            return (ls.attention(q, k, v, plan, terms=terms, backend=self.backend),)
+
+        return Run(
+            with_gradients(forward, (q, k, v, *learned), (torch.ones(q.shape),))
+            if self.backward
+            else forward,
+            amount=useful_flops(plan.pairs_allowed, self.size, backward=self.backward),
+            grad=self.backward,
+            threads=self.threads,
+            held=plan.arrays.nbytes,
+            within=within,
+        )
+
+    def layout(self) -> ls.Layout:
+        """The documents, the first token of each marked."""
+        return ls.Layout.packed(self.lengths, marked=[[0]] * len(self.lengths))
+
+    def plan(self) -> ls.Plan:
+        """The plan, from the cache if it was made before."""
+        labels = None if self.relative is None else ClippedDistance(self.relative)
+        return ls.plan(self.pattern, self.layout(), heads=self.heads, labels=labels)
+
+    def _terms(self) -> tuple[tuple[ls.RelativeKeys, ...], tuple[Tensor, ...]]:
+        if self.relative is None:
+            return (), ()
+        keys = torch.randn(2 * self.relative + 1, self.heads, self.size).requires_grad_(self.backward)
+        return (ls.RelativeKeys(keys),), (keys,)
+
+
+def decoding(rows: int = 4, keys: int = 8192, heads: int = 12, size: int = 64) -> Run:
+    """A few new rows that see all cached keys; worth the bytes of K and V."""
+    within = forcing("native", None)
+    queries = ls.Layout.packed([rows], start=keys - rows)
+    plan = ls.plan(Full(), queries, ls.Layout.packed([keys]), heads=heads)
+    (q,) = fused(rows, 1, heads, size)
+    k, v = fused(keys, 2, heads, size)
+    return Run(
+        lambda: ls.attention(q, k, v, plan, backend="native"), amount=k.nbytes + v.nbytes, within=within
+    )
+
+
+def planning(n: int = 4096) -> Run:
+    """Building plans of about n tokens, each for a layout never seen before, so that no cache helps."""
+    fresh = itertools.count()
+
+    def build() -> ls.Plan:
+        number = next(fresh)
+        layout = ls.Layout.packed([n - number % 64], marked=[[0]], start=number)
+        return ls.plan(LONGFORMER, layout, heads=12)
+
+    return Run(build)
+
+
+def targets() -> list[str]:
+    """The instruction sets that the native backend can use here, the best first; empty if it is not built."""
+    try:
+        from longspan import _native
+    except ImportError:
+        return []
+    return _native.targets()
+
+
+def forcing(backend: str, target: str | None) -> Callable[[], AbstractContextManager[object]]:
+    """The context that forces an instruction set; Missing if the backend or the target cannot run here."""
+    if backend != "native":
+        return nullcontext
+    if not targets():
+        raise Missing("the native backend is not built here")
+    if target is None:
+        return nullcontext
+    if target not in targets():
+        raise Missing(f"this processor has no {NAMES[target]}")
+    from longspan.engine.backends.native import force_target
+
+    return partial(force_target, target)

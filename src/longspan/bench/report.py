@@ -1,0 +1,171 @@
+"""What a benchmark says: figures against their bars, as a table and as JSON."""
+
+import json
+import math
+import platform
+import subprocess
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass, field
+from importlib.metadata import PackageNotFoundError, version
+from pathlib import Path
+
+import torch
+
+from longspan.bench.measure import Spread
+
+SCHEMA = 1
+
+
+@dataclass(frozen=True, kw_only=True)
+class Figure:
+    """One measured quantity of a case, its bar, or why it could not be measured."""
+
+    case: str
+    measure: str
+    spread: Spread | None = None
+    samples: tuple[float, ...] = ()
+    bar: float | None = None
+    at_least: bool = True
+    skipped: str = ""
+
+    @property
+    def verdict(self) -> str:
+        """pass, short, skipped, or "-" where no bar is set."""
+        if self.spread is None:
+            return "skipped"
+        if self.bar is None:
+            return "-"
+        ahead = self.spread.median >= self.bar if self.at_least else self.spread.median <= self.bar
+        return "pass" if ahead else "short"
+
+
+@dataclass(frozen=True)
+class Timing:
+    """What one run of a case took, and the speed of sgemm around it where that was measured."""
+
+    case: str
+    run: str
+    milliseconds: Spread
+    sgemm_gflops: float | None
+
+
+@dataclass(frozen=True)
+class Point:
+    """One length of one curve of the chart."""
+
+    series: str
+    n: int
+    milliseconds: float
+    megabytes: float | None
+
+
+@dataclass
+class Report:
+    """All figures of one benchmark and where they were measured."""
+
+    machine: dict[str, str]
+    figures: list[Figure] = field(default_factory=list)
+    timings: list[Timing] = field(default_factory=list)
+    curves: list[Point] = field(default_factory=list)
+
+    def json(self) -> str:
+        """Everything, the samples too."""
+        document = {"schema": SCHEMA, **asdict(self)}
+        for figure, entry in zip(self.figures, document["figures"], strict=True):
+            entry["verdict"] = figure.verdict
+        return json.dumps(document, indent=1) + "\n"
+
+    def table(self) -> str:
+        """Header and one line per figure."""
+        rows = [["case", "measure", "measured", "bar", "", "quartiles"], *map(_row, self.figures)]
+        return f"{header(self.machine)}\n\n{aligned(rows, right=(2, 3))}\n"
+
+
+def _row(figure: Figure) -> list[str]:
+    if figure.spread is None:
+        return [figure.case, figure.measure, "", _bar(figure), "skipped", figure.skipped]
+    low, high = number(figure.spread.low), number(figure.spread.high)
+    measured = number(figure.spread.median)
+    return [figure.case, figure.measure, measured, _bar(figure), figure.verdict, f"{low} .. {high}"]
+
+
+def _bar(figure: Figure) -> str:
+    if figure.bar is None:
+        return "-"
+    return f"{'>=' if figure.at_least else '<='} {number(figure.bar)}"
+
+
+def number(value: float) -> str:
+    """Three significant digits, without exponents.
+
+    >>> [number(x) for x in (0.7654, 15.27, 1234.5, 0.0)]
+    ['0.765', '15.3', '1234', '0.00']
+    """
+    digits = 2 if value == 0 else max(0, 2 - math.floor(math.log10(abs(value))))
+    return f"{value:.{digits}f}"
+
+
+def aligned(rows: Sequence[Sequence[str]], right: Sequence[int] = ()) -> str:
+    """Rows as columns of equal width, a rule under the first row; the `right` columns flush right.
+
+    >>> print(aligned([["case", "ms"], ["plain", "9.1"]], right=[1]))
+    case    ms
+    ----------
+    plain  9.1
+    """
+    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
+    lines = [
+        "  ".join(
+            cell.rjust(width) if index in right else cell.ljust(width)
+            for index, (cell, width) in enumerate(zip(row, widths, strict=True))
+        ).rstrip()
+        for row in rows
+    ]
+    return "\n".join([lines[0], "-" * max(map(len, lines)), *lines[1:]])
+
+
+def header(machine: dict[str, str]) -> str:
+    """One line that says where this was measured."""
+    return " · ".join(f"{name} {value}" for name, value in machine.items())
+
+
+def machine(target: str) -> dict[str, str]:
+    """What a reader must know to compare figures; `target` is the native kernel's instruction set."""
+    return {
+        "cpu": _cpu(),
+        "threads": str(torch.get_num_threads()),
+        "torch": torch.__version__,
+        "transformers": _version("transformers"),
+        "longspan": _version("longspan"),
+        "commit": _commit(),
+        "target": target,
+    }
+
+
+def _cpu() -> str:
+    try:
+        lines = Path("/proc/cpuinfo").read_text().splitlines()
+    except OSError:
+        return platform.processor() or platform.machine()
+    names = [line.split(":", 1)[1].strip() for line in lines if line.startswith("model name")]
+    return names[0] if names else platform.machine()
+
+
+def _version(package: str) -> str:
+    try:
+        return version(package)
+    except PackageNotFoundError:
+        return "not installed"
+
+
+def _commit() -> str:
+    """The checked-out commit, with a + if files were changed since; "unknown" outside a checkout."""
+    root = Path(__file__).parents[3]
+    describe = ["git", "-C", str(root), "describe", "--always", "--dirty=+", "--match="]
+    if not (root / "pyproject.toml").exists():
+        return "unknown"
+    try:
+        done = subprocess.run(describe, capture_output=True, text=True, check=True)
+    except (OSError, subprocess.CalledProcessError):
+        return "unknown"
+    return done.stdout.strip()

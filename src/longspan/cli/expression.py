@@ -1,0 +1,65 @@
+"""Patterns as people write them on a command line: a name, an expression, or JSON."""
+
+import ast
+import json
+from typing import Any
+
+from longspan.errors import InputError, bad
+from longspan.patterns import Pattern, gallery
+
+EXAMPLE = "An expression looks like 'Window(256) | GlobalTokens()'."
+
+
+def pattern(text: str) -> Pattern:
+    """The pattern that the text stands for.
+
+    >>> pattern("(Window(256) | GlobalTokens()) & Causal()")
+    (Window(256) | GlobalTokens()) & Causal()
+    >>> pattern('{"pattern": "Full"}') == pattern("Full()")
+    True
+    """
+    if text in (pictures := gallery()):
+        return pictures[text].pattern
+    unreadable = bad("pattern", f"an expression, JSON, or one of {', '.join(pictures)}", text, EXAMPLE)
+    if text.isidentifier():
+        raise unreadable
+    try:
+        if text.lstrip().startswith("{"):
+            return Pattern.from_json(json.loads(text))
+        return _pattern(ast.parse(text.strip(), mode="eval").body)
+    except (SyntaxError, json.JSONDecodeError, RecursionError):
+        raise unreadable from None
+
+
+def _pattern(node: ast.expr) -> Pattern:
+    """Names of patterns, plain values and the three operators; nothing is executed."""
+    match node:
+        case ast.BinOp(left, ast.BitOr(), right):
+            return _pattern(left) | _pattern(right)
+        case ast.BinOp(left, ast.BitAnd(), right):
+            return _pattern(left) & _pattern(right)
+        case ast.BinOp(left, ast.Add(), right):
+            return _pattern(left) + _pattern(right)
+        case ast.Call(ast.Name(name), arguments, keywords):
+            return _call(name, arguments, keywords)
+    raise bad("pattern", "made of patterns and the operators |, & and +", ast.unparse(node), EXAMPLE)
+
+
+def _call(name: str, arguments: list[ast.expr], keywords: list[ast.keyword]) -> Pattern:
+    if name not in Pattern.registry:
+        raise bad("pattern", f"one of {', '.join(sorted(Pattern.registry))}", name)
+    try:
+        made = Pattern.registry[name](
+            *(_value(argument) for argument in arguments),
+            **{str(keyword.arg): _value(keyword.value) for keyword in keywords},
+        )
+    except TypeError as error:
+        raise InputError(f"`{name}` must be given its values, but {error}.") from None
+    return made
+
+
+def _value(node: ast.expr) -> Any:
+    try:
+        return ast.literal_eval(node)
+    except ValueError:
+        return _pattern(node)

@@ -1,0 +1,100 @@
+"""`longspan draw` and `longspan explain`: what a pattern looks like, allows and costs."""
+
+import argparse
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from longspan.errors import bad
+
+if TYPE_CHECKING:
+    from longspan.layout import Layout
+
+ENDINGS = {"text": "txt", "svg": "svg"}
+FORMS = "a name from the gallery, an expression such as 'Window(256) | GlobalTokens()', or JSON"
+
+
+def add_to(verbs: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
+    """Declare both verbs."""
+    drawing = verbs.add_parser("draw", help="draw patterns as text or SVG")
+    drawing.add_argument("patterns", nargs="*", metavar="PATTERN", help=f"{FORMS} (default: the gallery)")
+    _add_layout(drawing, None, "length of each document (default: what suits the picture)")
+    style = drawing.add_mutually_exclusive_group()
+    style.add_argument("--svg", action="store_const", const="svg", dest="style", help="draw SVG")
+    style.add_argument("--text", action="store_const", const="text", dest="style", help="draw text (default)")
+    drawing.add_argument("--out", type=Path, metavar="PATH", help="a file, or a folder for several pictures")
+    drawing.set_defaults(run=draw, style="text")
+
+    explaining = verbs.add_parser("explain", help="say what a pattern allows and what it costs")
+    explaining.add_argument("pattern", metavar="PATTERN", help=FORMS)
+    _add_layout(explaining, [4096], "length of each document (default: 4096)")
+    explaining.add_argument(
+        "--heads", type=int, metavar="N", help="heads (default: what the pattern lists, or 12)"
+    )
+    explaining.set_defaults(run=explain)
+
+
+def _add_layout(verb: argparse.ArgumentParser, default: list[int] | None, lengths: str) -> None:
+    verb.add_argument("--length", type=_numbers, default=default, metavar="N,...", help=lengths)
+    verb.add_argument("--marked", type=_numbers, metavar="I,...", help="global tokens of each document")
+
+
+def _numbers(text: str) -> list[int]:
+    try:
+        return [int(number) for number in text.split(",")]
+    except ValueError:
+        raise argparse.ArgumentTypeError(
+            f"must be whole numbers with commas between, but is {text!r}"
+        ) from None
+
+
+def _layout(lengths: list[int], marked: list[int] | None) -> "Layout":
+    from longspan.layout import Layout
+
+    return Layout.packed(lengths, marked=None if marked is None else [marked] * len(lengths))
+
+
+def draw(arguments: argparse.Namespace) -> int:
+    """Print or save the pictures."""
+    from longspan.patterns import gallery
+
+    known = gallery()
+    pictures = {text: _picture(text, arguments) for text in arguments.patterns or known}
+    if arguments.out is None:
+        if arguments.style == "svg" and len(pictures) > 1:
+            raise bad("--out", "a folder for several SVG pictures", None, "Name one pattern to print it.")
+        print("\n\n".join(f"{name}: {text}" if name in known else text for name, text in pictures.items()))
+    elif len(pictures) == 1:
+        _save(arguments.out, *pictures.values())
+    else:
+        arguments.out.mkdir(parents=True, exist_ok=True)
+        for number, (name, text) in enumerate(pictures.items(), 1):
+            stem = name if name in known else f"pattern-{number}"
+            _save(arguments.out / f"{stem}.{ENDINGS[arguments.style]}", text)
+    return 0
+
+
+def _picture(text: str, arguments: argparse.Namespace) -> str:
+    """Pictures of the gallery have rows of their own, unless others are asked for."""
+    from longspan.cli.expression import pattern
+    from longspan.patterns import gallery
+
+    if text in gallery() and arguments.length is None and arguments.marked is None:
+        return gallery()[text].draw(arguments.style)
+    return pattern(text).draw(_layout(arguments.length or [40], arguments.marked), style=arguments.style)
+
+
+def _save(path: Path, text: str) -> None:
+    path.write_text(text, encoding="utf-8")
+    print(f"wrote {path}")
+
+
+def explain(arguments: argparse.Namespace) -> int:
+    """Print the pattern in words and what its plan holds."""
+    from longspan.cli.expression import pattern
+    from longspan.engine.plan import plan
+
+    one = pattern(arguments.pattern)
+    heads = (one.heads_declared or 12) if arguments.heads is None else arguments.heads
+    made = plan(one, _layout(arguments.length, arguments.marked), heads=heads)
+    print(f"{one!r}\n\n{one.explain()}\n\n{made.explain()}")
+    return 0

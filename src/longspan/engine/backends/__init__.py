@@ -1,0 +1,63 @@
+"""The backends in the order they are tried; which one serves depends on the problem and what is installed."""
+
+from functools import cache
+from importlib import import_module
+
+from torch import Tensor
+
+from longspan.engine.backends.base import Backend, Gradients, Problem
+from longspan.errors import BackendError, bad
+
+BACKENDS = {
+    "native": "longspan.engine.backends.native:Native",
+    "tiled": "longspan.engine.backends.tiled:Tiled",
+    "dense": "longspan.engine.backends.dense:Dense",
+}
+
+
+class Missing:
+    """Stands for a backend that cannot be imported, and says why."""
+
+    def __init__(self, name: str, error: ImportError) -> None:
+        self.name, self.reason = name, f"is not installed ({error})"
+
+    def refuses(self, problem: Problem) -> list[str]:
+        return [self.reason]
+
+    def forward(self, problem: Problem) -> tuple[Tensor, Tensor]:
+        raise BackendError(f"The backend {self.name!r} {self.reason}.")
+
+    def backward(
+        self, problem: Problem, out: Tensor, lse: Tensor, grad_out: Tensor, grad_lse: Tensor | None
+    ) -> Gradients:
+        raise BackendError(f"The backend {self.name!r} {self.reason}.")
+
+
+@cache
+def load(name: str) -> Backend:
+    """The backend of that name, imported on first use."""
+    module, attribute = BACKENDS[name].split(":")
+    try:
+        backend: Backend = getattr(import_module(module), attribute)()
+    except ImportError as error:
+        return Missing(name, error)
+    return backend
+
+
+def known(name: str) -> str:
+    """The name itself if a backend bears it, else an error that lists those that exist."""
+    if name not in BACKENDS:
+        raise bad("backend", f"one of {', '.join(BACKENDS)}", name, "Leave it out to have one chosen.")
+    return name
+
+
+def choose(problem: Problem, name: str | None = None) -> Backend:
+    """The first backend that does not refuse, or the named one; the reasons of all if none is left."""
+    reasons = []
+    for candidate in BACKENDS if name is None else [known(name)]:
+        backend = load(candidate)
+        refusal = backend.refuses(problem)
+        if not refusal:
+            return backend
+        reasons.append(f"{candidate}: {'; '.join(refusal)}.")
+    raise BackendError(f"No backend can do this attention. {' '.join(reasons)}")

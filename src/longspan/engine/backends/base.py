@@ -1,0 +1,77 @@
+"""What every backend gets and gives, and the two small readings of a plan they share."""
+
+from typing import NamedTuple, Protocol
+
+import torch
+from torch import Tensor
+
+from longspan.engine.plan import PlanArrays
+
+DTYPES = (torch.float32, torch.bfloat16, torch.float16, torch.float64)
+
+
+class Problem(NamedTuple):
+    """One attention: score = scale * (q . k + (q + content) . relative[label]) + table[label] + log m."""
+
+    q: Tensor  # (N, H, D)
+    k: Tensor  # (K, H, D)
+    v: Tensor  # (K, H, D)
+    arrays: PlanArrays
+    scale: float
+    relative: Tensor | None = None  # (L, H, D)
+    content: Tensor | None = None  # (H, D)
+    table: Tensor | None = None  # (L, H)
+    dropout: float = 0.0
+    seed: Tensor | None = None  # int64 scalar, given whenever dropout > 0
+
+
+class Gradients(NamedTuple):
+    """The gradient of every input of a problem; None where the input is absent."""
+
+    q: Tensor
+    k: Tensor
+    v: Tensor
+    relative: Tensor | None = None
+    content: Tensor | None = None
+    table: Tensor | None = None
+
+
+class Backend(Protocol):
+    """A way to compute attention: it may refuse a problem, with reasons, but never changes a result."""
+
+    @property
+    def name(self) -> str: ...
+
+    def refuses(self, problem: Problem) -> list[str]:
+        """Why it cannot do this problem; empty if it can."""
+
+    def forward(self, problem: Problem) -> tuple[Tensor, Tensor]:
+        """out (N, H, D) in the dtype of q, contiguous, and lse (N, H) in the dtype of the arithmetic."""
+
+    def backward(
+        self, problem: Problem, out: Tensor, lse: Tensor, grad_out: Tensor, grad_lse: Tensor | None
+    ) -> Gradients:
+        """Gradients from what forward gave and the gradients of that."""
+
+
+def arithmetic(dtype: torch.dtype) -> torch.dtype:
+    """The dtype computed in: half types are widened, because a bfloat16 matmul may trap on CPUs that claim AMX."""
+    return torch.float64 if dtype == torch.float64 else torch.float32
+
+
+def unpack(words: Tensor) -> Tensor:
+    """Bits of int64 words, lowest first: (...) -> (..., 64) bool."""
+    return (words.unsqueeze(-1) >> torch.arange(64, device=words.device)).bitwise_and_(1).bool()
+
+
+def pack(bits: Tensor) -> Tensor:
+    """The opposite of unpack: (..., 64) bool -> (...) int64."""
+    return (bits.long() << torch.arange(64, device=bits.device)).sum(-1)
+
+
+def allowed(arrays: PlanArrays, entries: Tensor) -> Tensor:
+    """Bit rows of the real pairs that entries (..., 4) allow: (..., 64) int64; mask -2 allows none."""
+    key_tile, mask = entries[..., 0], entries[..., 1]
+    none_and_all = torch.tensor([[0], [-1]], device=arrays.masks.device).expand(2, 64)
+    pool = torch.cat([arrays.masks, none_and_all])  # masks -2 and -1 find the last two rows
+    return pool[mask] & pack(arrays.k_rows[key_tile] >= 0).unsqueeze(-1)

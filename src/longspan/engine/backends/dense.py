@@ -1,0 +1,130 @@
+"""The oracle as a backend: whole matrices decoded from the plan. For checking and looking, not for speed."""
+
+from typing import NamedTuple
+
+import torch
+from torch import Tensor
+
+from longspan.engine import reference
+from longspan.engine.backends.base import DTYPES, Gradients, Problem, allowed, arithmetic, unpack
+from longspan.engine.plan import PlanArrays
+
+MOST_PAIRS = 2**28  # 1 GB of float32 scores
+
+
+class Dense:
+    """Every pair of every head at once, whatever the pattern forbids."""
+
+    name = "dense"
+
+    def refuses(self, problem: Problem) -> list[str]:
+        reasons = []
+        if problem.q.dtype not in DTYPES:
+            reasons.append(f"does not know {problem.q.dtype}")
+        pairs = problem.q.shape[0] * problem.k.shape[0] * problem.q.shape[1]
+        if pairs > MOST_PAIRS:
+            reasons.append(f"would hold {pairs} scores at once, more than {MOST_PAIRS}")
+        return reasons
+
+    def forward(self, problem: Problem) -> tuple[Tensor, Tensor]:
+        wide = _widen(problem)
+        count, label, keep = _matrices(wide)
+        probability, lse = reference.softmax(_scores(wide, count, label))
+        out = reference.weigh(probability, wide.v, keep)
+        return out.to(problem.q.dtype).contiguous(), lse.T.contiguous()
+
+    def backward(
+        self, problem: Problem, out: Tensor, lse: Tensor, grad_out: Tensor, grad_lse: Tensor | None
+    ) -> Gradients:
+        wide = _widen(problem)
+        count, label, keep = _matrices(wide)
+        probability, _ = reference.softmax(_scores(wide, count, label))
+        grad_out = grad_out.to(wide.q.dtype)
+        pull = torch.einsum("nhd,khd->hnk", grad_out, wide.v)  # gradient of the probabilities
+        if keep is not None:
+            pull = pull * keep
+        mean = (pull * probability).sum(-1, keepdim=True)
+        if grad_lse is not None:
+            mean = (mean - grad_lse.T.unsqueeze(-1)).masked_fill(lse.T.unsqueeze(-1) == -torch.inf, 0)
+        grad_score = probability * (pull - mean)
+        grad_v = torch.einsum("hnk,nhd->khd", probability if keep is None else probability * keep, grad_out)
+        grad_k = torch.einsum("hnk,nhd->khd", grad_score, wide.q) * wide.scale
+        grad_q = torch.einsum("hnk,khd->nhd", grad_score, wide.k) * wide.scale
+        from_terms, relative, content, table = _term_gradients(wide, grad_score, label)
+        narrow = (grad_q + from_terms, grad_k, grad_v, relative, content, table)
+        return Gradients(*(g if g is None else g.to(problem.q.dtype).contiguous() for g in narrow))  # type: ignore[arg-type]
+
+
+class _Matrices(NamedTuple):
+    count: Tensor  # (H, N, K)
+    label: Tensor | None  # (H, N, K)
+    keep: Tensor | None  # (H, N, K)
+
+
+def _matrices(wide: Problem) -> _Matrices:
+    """Counts, labels and dropout of every pair."""
+    arrays, keep = wide.arrays, None
+    if wide.seed is not None:
+        document, position = arrays.q_sites.unbind(1)
+        keep = reference.keep_matrix(wide.seed, wide.dropout, document, position, arrays.k_positions, wide.q)
+    count, label = decode(arrays)
+    return _Matrices(count[arrays.head_class], None if label is None else label[arrays.head_class], keep)
+
+
+def decode(arrays: PlanArrays, rows: Tensor | None = None) -> tuple[Tensor, Tensor | None]:
+    """Counts and labels the plan holds for each class, of all query rows or distinct chosen ones: (C, R, K) each."""
+    queries, keys, classes = len(arrays.q_sites), len(arrays.k_positions), len(arrays.class_start) - 1
+    rows = torch.arange(queries, device=arrays.q_rows.device) if rows is None else rows
+    slot = torch.full((queries + 1,), -1, device=rows.device)  # row -1 (padding) finds the last, added one
+    slot[rows] = torch.arange(len(rows), device=rows.device)
+    slots = slot[arrays.q_rows]  # (QT, 64)
+    tile, class_of = _owner(arrays.entry_start), _owner(arrays.class_start)
+    chosen = (slots >= 0).any(1)[tile]
+    tile, entries = tile[chosen], arrays.entries[chosen]
+    pairs = unpack(allowed(arrays, entries)) & (slots[tile] >= 0).unsqueeze(-1)  # (E, 64, 64)
+    e, i, j = pairs.nonzero(as_tuple=True)
+    place = (class_of[tile[e]], slots[tile[e], i], arrays.k_rows[entries[e, 0], j].long())
+    count = torch.zeros(classes, len(rows), keys, dtype=torch.int32, device=rows.device)
+    count.index_put_(place, entries[e, 2], accumulate=True)
+    if not len(arrays.label_list):
+        return count, None
+    label = torch.zeros(classes, len(rows), keys, dtype=torch.int64, device=rows.device)
+    rank = arrays.label_tiles[entries[e, 3], i, j]
+    label[place] = arrays.label_list[arrays.label_start[place[0]] + rank].long()
+    return count, label
+
+
+def _owner(start: Tensor) -> Tensor:
+    """Which of the ranges between consecutive starts each element lies in."""
+    return torch.repeat_interleave(torch.arange(len(start) - 1, device=start.device), start.diff())
+
+
+def _widen(problem: Problem) -> Problem:
+    """The same problem in the dtype of the arithmetic."""
+    dtype = arithmetic(problem.q.dtype)
+    q, k, v = (x.to(dtype) for x in (problem.q, problem.k, problem.v))
+    terms = (problem.relative, problem.content, problem.table)
+    relative, content, table = (x if x is None else x.to(dtype) for x in terms)
+    return problem._replace(q=q, k=k, v=v, relative=relative, content=content, table=table)
+
+
+def _scores(wide: Problem, count: Tensor, label: Tensor | None) -> Tensor:
+    terms = (wide.relative, wide.content, wide.table)
+    return reference.scores(wide.q, wide.k, count, wide.scale, label, *terms)
+
+
+def _term_gradients(
+    wide: Problem, grad_score: Tensor, label: Tensor | None
+) -> tuple[Tensor | float, Tensor | None, Tensor | None, Tensor | None]:
+    """What the terms send back: to q, to the relative keys, to the content and to the table."""
+    if label is None or (wide.relative is None and wide.table is None):
+        return 0.0, None, None, None
+    size = len(wide.table if wide.relative is None else wide.relative)  # type: ignore[arg-type]
+    by_label = grad_score.new_zeros(*label.shape[:2], size).scatter_add_(2, label, grad_score)  # (H, N, L)
+    table = None if wide.table is None else by_label.sum(1).T
+    if wide.relative is None:
+        return 0.0, None, None, table
+    query = wide.q if wide.content is None else wide.q + wide.content
+    relative = torch.einsum("hnl,nhd->lhd", by_label, query) * wide.scale
+    to_query = torch.einsum("hnl,lhd->nhd", by_label, wide.relative) * wide.scale
+    return to_query, relative, None if wide.content is None else to_query.sum(0), table

@@ -1,0 +1,225 @@
+"""The single door to attention, and a window to look at its probabilities."""
+
+from collections.abc import Iterable
+from typing import Literal, NamedTuple, overload
+
+import torch
+from torch import Tensor
+
+from longspan.engine import reference
+from longspan.engine.backends import known
+from longspan.engine.backends.base import DTYPES, Problem, arithmetic
+from longspan.engine.backends.dense import decode
+from longspan.engine.dropout import Dropout
+from longspan.engine.operators import attend
+from longspan.engine.plan import Plan, PlanArrays
+from longspan.engine.terms import RelativeKeys, ScoreTable, Term
+from longspan.errors import InputError, bad
+
+
+class Weights(NamedTuple):
+    """Probabilities of chosen rows over the keys they see, in the order of the keys."""
+
+    probabilities: Tensor
+    "(R, H, K), 0 behind a row's last key."
+    keys: Tensor
+    "(R, H, K) key rows, -1 behind a row's last."
+    positions: Tensor
+    "(R, H, K) their positions in the document, -1 behind a row's last."
+
+
+@overload
+def attention(
+    q: Tensor,
+    k: Tensor,
+    v: Tensor,
+    plan: Plan,
+    *,
+    scale: float | None = ...,
+    terms: Iterable[Term] = ...,
+    dropout: Dropout | None = ...,
+    return_lse: Literal[False] = ...,
+    backend: str | None = ...,
+) -> Tensor: ...
+
+
+@overload
+def attention(
+    q: Tensor,
+    k: Tensor,
+    v: Tensor,
+    plan: Plan,
+    *,
+    scale: float | None = ...,
+    terms: Iterable[Term] = ...,
+    dropout: Dropout | None = ...,
+    return_lse: Literal[True],
+    backend: str | None = ...,
+) -> tuple[Tensor, Tensor]: ...
+
+
+def attention(
+    q: Tensor,
+    k: Tensor,
+    v: Tensor,
+    plan: Plan,
+    *,
+    scale: float | None = None,
+    terms: Iterable[Term] = (),
+    dropout: Dropout | None = None,
+    return_lse: bool = False,
+    backend: str | None = None,
+) -> Tensor | tuple[Tensor, Tensor]:
+    """Softmax attention over the pairs of a plan: q (N, H, D), k and v (K, H, D) of any strides to out (N, H, D).
+
+    score = scale * (q . k + (q + content) . relative[label]) + table[label] + log m; `scale` is D ** -0.5 if not
+    given. With `return_lse` also the log-sum-exp of each row's scores, (N, H). A row with nothing to see is 0.
+
+    >>> import longspan as ls
+    >>> plan = ls.plan(ls.patterns.Window(1), ls.Layout.packed([4]), heads=2)
+    >>> x = torch.arange(4.0)[:, None, None].expand(4, 2, 3)
+    >>> ls.attention(torch.zeros(4, 2, 3), x, x, plan)[:, 0, 0]
+    tensor([0.5000, 1.0000, 2.0000, 2.5000])
+    """
+    _check_tensors(q, k, v)
+    arrays = _arrays(plan, q)
+    _check_rows(q, k, arrays)
+    if v.shape != k.shape:
+        raise bad("v", f"of shape {tuple(k.shape)} like `k`", tuple(v.shape))
+    relative, content, table = _take_terms(terms, plan, q) if terms else (None, None, None)
+    p, seed = (0.0, None) if dropout is None or not dropout.p else (dropout.p, dropout.counter(q.device))
+    problem = Problem(q, k, v, arrays, _scale(scale, q), relative, content, table, p, seed)
+    out, lse = attend(problem, "" if backend is None else known(backend))
+    return (out, lse) if return_lse else out
+
+
+def attention_weights(
+    q: Tensor,
+    k: Tensor,
+    plan: Plan,
+    rows: Iterable[int] | Tensor,
+    *,
+    scale: float | None = None,
+    terms: Iterable[Term] = (),
+) -> Weights:
+    """The probabilities of chosen query rows, without dropout, with the keys they belong to; differentiable.
+
+    >>> import longspan as ls
+    >>> plan = ls.plan(ls.patterns.Window(1), ls.Layout.packed([4]), heads=1)
+    >>> x = torch.zeros(4, 1, 2)
+    >>> ls.attention_weights(x, x, plan, rows=[0, 2]).keys[:, 0]
+    tensor([[ 0,  1, -1],
+            [ 1,  2,  3]])
+    """
+    _check_tensors(q, k, k)
+    arrays = _arrays(plan, q)
+    _check_rows(q, k, arrays)
+    chosen, again = _chosen(rows, q).unique(return_inverse=True)
+    count, label = (x if x is None else x[arrays.head_class] for x in decode(arrays, chosen))
+    wide = arithmetic(q.dtype)
+    given = _take_terms(terms, plan, q) if terms else (None, None, None)
+    relative, content, table = (x if x is None else x.to(wide) for x in given)
+    score = reference.scores(
+        q[chosen].to(wide), k.to(wide), count, _scale(scale, q), label, relative, content, table
+    )
+    probability, _ = reference.softmax(score)  # (H, R, K)
+    seen = count > 0
+    most = int(seen.sum(-1).max()) if seen.numel() else 0
+    keys = seen.byte().argsort(-1, descending=True, stable=True)[..., :most]
+    behind = ~seen.gather(2, keys)
+    columns = (
+        probability.gather(2, keys),
+        keys.masked_fill(behind, -1),
+        arrays.k_positions.long()[keys].masked_fill(behind, -1),
+    )
+    return Weights(*(column.transpose(0, 1)[again] for column in columns))
+
+
+def _check_tensors(q: Tensor, k: Tensor, v: Tensor) -> None:
+    for name, x in (("q", q), ("k", k), ("v", v)):
+        if not isinstance(x, Tensor):
+            raise bad(name, "a tensor of shape (N, H, D)", type(x).__name__)
+        if x.dim() != 3:
+            raise bad(name, "of shape (N, H, D)", tuple(x.shape), "Lay the documents of a batch end to end.")
+        if x.dtype != q.dtype:
+            raise bad(name, f"of dtype {q.dtype} like `q`", x.dtype, f"Use {name}.to(q.dtype).")
+        if x.device != q.device:
+            raise bad(name, f"on {q.device} like `q`", str(x.device), f"Use {name}.to(q.device).")
+    if q.dtype not in DTYPES:
+        raise bad("q", "float32, bfloat16, float16 or float64", q.dtype)
+
+
+def _arrays(plan: Plan, q: Tensor) -> PlanArrays:
+    if not isinstance(plan, Plan):
+        raise bad("plan", "a Plan", type(plan).__name__, "Make one with longspan.plan(pattern, layout, heads=...).")
+    return plan.arrays if q.device.type == "cpu" else plan.to(q.device)
+
+
+def _check_rows(q: Tensor, k: Tensor, arrays: PlanArrays) -> None:
+    heads, size = q.shape[1:]
+    if q.shape[0] != arrays.q_sites.shape[0]:
+        rows = f"{arrays.q_sites.shape[0]} rows as the plan's queries have"
+        raise bad("q", rows, q.shape[0], "Make a plan for this layout.")
+    if k.shape[0] != arrays.k_positions.shape[0]:
+        rows = f"{arrays.k_positions.shape[0]} rows as the plan's keys have"
+        raise bad("k", rows, k.shape[0], "Make a plan for this layout.")
+    if heads != arrays.head_class.shape[0]:
+        raise bad("q", f"of {arrays.head_class.shape[0]} heads as the plan is", heads, "Make a plan with heads=.")
+    if size < 1:
+        raise bad("q", "of head size at least 1", size)
+    if k.shape[1] != heads or k.shape[2] != size:
+        raise bad("k", f"of shape (K, {heads}, {size}) like `q`", tuple(k.shape))
+
+
+def _scale(scale: float | None, q: Tensor) -> float:
+    if scale is None:
+        return q.shape[2] ** -0.5  # type: ignore[no-any-return]
+    if not isinstance(scale, (int, float)):
+        raise bad("scale", "a number", type(scale).__name__, "Multiply q by a scale that is learnt.")
+    return float(scale)
+
+
+def _take_terms(terms: Iterable[Term], plan: Plan, q: Tensor) -> tuple[Tensor | None, Tensor | None, Tensor | None]:
+    """(relative, content, table), checked against the plan and q."""
+    if plan.labels is None:
+        raise InputError(
+            "`terms` must be given with a plan that has labels, but this plan has none. "
+            "Make it with plan(..., labels=ClippedDistance(limit))."
+        )
+    relative = content = table = None
+    size, (heads, width) = plan.labels.size, q.shape[1:]
+    for term in terms:
+        if isinstance(term, RelativeKeys) and relative is None:
+            relative, content = term.relative, term.content
+            _check_term("relative", relative, (size, heads, width), q)
+            if content is not None:
+                _check_term("content", content, (heads, width), q)
+        elif isinstance(term, ScoreTable) and table is None:
+            table = term.table
+            _check_term("table", table, (size, heads), q)
+        else:
+            wanted = "at most one RelativeKeys and one ScoreTable"
+            raise bad("terms", wanted, type(term).__name__, "Add the tables of equal terms first.")
+    return relative, content, table
+
+
+def _check_term(name: str, x: Tensor, shape: tuple[int, ...], q: Tensor) -> None:
+    if x.shape != shape:
+        letters = "(labels, heads, head size)" if len(shape) == 3 else "(heads, head size)"
+        letters = "(labels, heads)" if name == "table" else letters
+        raise bad(name, f"of shape {shape} = {letters}", tuple(x.shape))
+    if x.dtype != q.dtype:
+        raise bad(name, f"of dtype {q.dtype} like `q`", x.dtype, f"Use {name}.to(q.dtype).")
+    if x.device != q.device:
+        raise bad(name, f"on {q.device} like `q`", str(x.device), f"Use {name}.to(q.device).")
+
+
+def _chosen(rows: Iterable[int] | Tensor, q: Tensor) -> Tensor:
+    chosen = torch.as_tensor(rows if isinstance(rows, Tensor) else list(rows), device=q.device)
+    chosen = chosen.long() if not chosen.numel() else chosen
+    if chosen.dim() != 1 or chosen.is_floating_point() or chosen.dtype == torch.bool:
+        raise bad("rows", "a list of row numbers", rows, "Use mask.nonzero().flatten() to turn a mask into rows.")
+    for row in (chosen.min(), chosen.max()) if chosen.numel() else ():
+        if not 0 <= row < len(q):
+            raise bad("rows", f"row numbers from 0 to {len(q) - 1}", int(row))
+    return chosen

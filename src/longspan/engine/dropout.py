@@ -1,0 +1,68 @@
+"""Dropout by counting: a pair's fate is a hash of who it is, so every backend and batch agrees on it."""
+
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor
+
+from longspan.errors import bad
+
+
+@dataclass(frozen=True, eq=False)
+class Dropout:
+    """Drops each probability with chance `p`, keyed by (seed, document, head, query and key position).
+
+    The same seed drops the same pairs; draw a new seed for each step and layer. Under torch.compile give the
+    seed as an int64 scalar tensor, so that a new seed is new data.
+
+    >>> Dropout(0.1, seed=7)
+    Dropout(p=0.1, seed=7)
+    """
+
+    p: float
+    "Chance of dropping, 0 <= p < 1."
+    seed: int | Tensor
+    "Whole number of 64 bits, or an int64 scalar tensor."
+
+    def __post_init__(self) -> None:
+        if not 0 <= self.p < 1:
+            raise bad("p", "at least 0 and less than 1", self.p)
+        if isinstance(self.seed, Tensor):
+            if self.seed.dtype != torch.int64 or self.seed.dim():
+                raise bad("seed", "an int64 scalar tensor", f"{self.seed.dtype} of shape {tuple(self.seed.shape)}")
+        elif type(self.seed) is not int or not -(2**63) <= self.seed < 2**63:
+            raise bad("seed", "a whole number of 64 bits", self.seed)
+
+    def counter(self, device: torch.device) -> Tensor:
+        """The seed as an int64 scalar tensor."""
+        return torch.as_tensor(self.seed, dtype=torch.int64, device=device)
+
+
+def row_hash(seed: Tensor, document: Tensor, position: Tensor, head: Tensor) -> Tensor:
+    """The part of a pair's hash that its query row decides; int32 columns that broadcast."""
+    start = _mix(_mix(seed.to(torch.int32)) ^ (seed >> 32).to(torch.int32))
+    return _mix(_mix(_mix(start + document) ^ (head * _signed(0x9E3779B9))) + position)
+
+
+def key_hash(position: Tensor) -> Tensor:
+    """The part of a pair's hash that its key decides."""
+    return _mix(position ^ _signed(0x85EBCA6B))
+
+
+def kept(row: Tensor, key: Tensor, p: float) -> Tensor:
+    """Which pairs survive: bool, the broadcast of row and key hashes."""
+    return _mix(row + key) ^ _signed(2**31) >= int(p * 2**32) - 2**31
+
+
+def _mix(x: Tensor) -> Tensor:
+    """A full-avalanche hash of 32 bits; int32 holds them, so shifts must drop the copied sign."""
+    x = x ^ ((x >> 16) & 0xFFFF)
+    x = x.mul_(0x7FEB352D)
+    x = x.bitwise_xor_((x >> 15) & 0x1FFFF)
+    x = x.mul_(_signed(0x846CA68B))
+    return x.bitwise_xor_((x >> 16) & 0xFFFF)
+
+
+def _signed(word: int) -> int:
+    """The int32 of the same bits."""
+    return word - 2**32 if word >= 2**31 else word

@@ -1,0 +1,112 @@
+"""The operators `longspan::attend` and `longspan::attend_backward`, and the short way past the dispatcher."""
+
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from longspan.engine.backends import choose
+from longspan.engine.backends.base import Problem, arithmetic
+from longspan.engine.plan import PlanArrays
+from longspan.errors import BackendError
+
+_PROBLEM = (
+    "Tensor q, Tensor k, Tensor v, Tensor[] plan, float scale, Tensor? relative, Tensor? content, "
+    "Tensor? table, float dropout, Tensor? seed, str backend"
+)
+_LIBRARY = torch.library.Library("longspan", "DEF")
+_LIBRARY.define(f"attend({_PROBLEM}) -> (Tensor, Tensor)")
+_LIBRARY.define(f"attend_backward(Tensor grad_out, Tensor? grad_lse, Tensor out, Tensor lse, {_PROBLEM}) -> Tensor[]")
+
+Arguments = tuple[Any, ...]  # what _PROBLEM lists; an empty backend name leaves the choice open
+
+
+def attend(problem: Problem, backend: str = "") -> tuple[Tensor, Tensor]:
+    """(out, lse), differentiable; by the operator only where something watches operators, because it costs more."""
+    if torch.compiler.is_compiling() or not _alone(problem.q, problem.k, problem.v):
+        out, lse = torch.ops.longspan.attend(*problem[:3], list(problem.arrays), *problem[4:], backend)
+        return out, lse
+    if torch.is_grad_enabled() and any(x is not None and x.requires_grad for x in _differentiable(problem)):
+        return _Attend.apply(*problem[:3], list(problem.arrays), *problem[4:], backend)  # type: ignore[no-any-return]
+    return choose(problem, backend or None).forward(problem)
+
+
+def _differentiable(problem: Problem) -> tuple[Tensor | None, ...]:
+    return problem.q, problem.k, problem.v, problem.relative, problem.content, problem.table
+
+
+def _alone(*tensors: Tensor) -> bool:
+    """Whether a direct call is all that an operator call would come to: plain tensors, no mode, no transform."""
+    plain = all(type(x) is Tensor or type(x) is torch.nn.Parameter for x in tensors)
+    return plain and not torch._C._len_torch_dispatch_stack() and torch._C._functorch.peek_interpreter_stack() is None
+
+
+def _problem(arguments: Arguments) -> tuple[Problem, str | None]:
+    q, k, v, plan, *rest, backend = arguments
+    return Problem(q, k, v, PlanArrays(*plan), *rest), backend or None
+
+
+def _forward(*arguments: Any) -> tuple[Tensor, Tensor]:
+    problem, backend = _problem(arguments)
+    return choose(problem, backend).forward(problem)
+
+
+def _backward(grad_out: Tensor, grad_lse: Tensor | None, out: Tensor, lse: Tensor, *arguments: Any) -> list[Tensor]:
+    problem, backend = _problem(arguments)
+    found = choose(problem, backend).backward(problem, out, lse, grad_out, grad_lse)
+    return [gradient for gradient in found if gradient is not None]
+
+
+class _Attend(torch.autograd.Function):
+    """Autograd of both ways: by itself past the dispatcher, and registered with the operator."""
+
+    @staticmethod
+    def forward(*arguments: Any) -> tuple[Tensor, Tensor]:
+        return _forward(*arguments)
+
+    @staticmethod
+    def setup_context(ctx: Any, inputs: Arguments, output: tuple[Tensor, Tensor]) -> None:
+        q, k, v, plan, scale, relative, content, table, dropout, seed, backend = inputs
+        ctx.save_for_backward(*output, q, k, v, relative, content, table, seed, *plan)
+        ctx.numbers = scale, dropout, backend
+        ctx.set_materialize_grads(False)
+
+    @staticmethod
+    def backward(ctx: Any, grad_out: Tensor | None, grad_lse: Tensor | None) -> tuple[Tensor | None, ...]:
+        out, lse, q, k, v, relative, content, table, seed, *plan = ctx.saved_tensors
+        scale, dropout, backend = ctx.numbers
+        if grad_out is None:
+            grad_out = torch.zeros_like(out)
+        arguments = (q, k, v, plan, scale, relative, content, table, dropout, seed, backend)
+        direct = not torch.is_grad_enabled() and not torch.compiler.is_compiling() and _alone(q, grad_out)
+        call = _backward if direct else torch.ops.longspan.attend_backward
+        found = iter(call(grad_out, grad_lse, out, lse, *arguments))
+        dq, dk, dv = next(found), next(found), next(found)
+        terms = [None if x is None else next(found) for x in (relative, content, table)]
+        return dq, dk, dv, None, None, *terms, None, None, None
+
+
+def _once(ctx: Any, *grads: Any) -> None:
+    raise BackendError(
+        "Attention can be differentiated once, but a second derivative was asked for. "
+        "Use oracle() of longspan.engine.reference for higher derivatives, or leave out create_graph=True."
+    )
+
+
+def _fake_forward(q: Tensor, *others: Any) -> tuple[Tensor, Tensor]:
+    return q.new_empty(q.shape), q.new_empty(q.shape[:2], dtype=arithmetic(q.dtype))
+
+
+def _fake_backward(grad_out: Tensor, grad_lse: Any, out: Any, lse: Any, *arguments: Any) -> list[Tensor]:
+    problem, _ = _problem(arguments)
+    return [x.new_empty(x.shape) for x in _differentiable(problem) if x is not None]
+
+
+_LIBRARY.impl("attend", _forward, "CompositeExplicitAutograd")
+_LIBRARY.impl("attend_backward", _backward, "CompositeExplicitAutograd")
+torch.library.register_fake("longspan::attend", _fake_forward, lib=_LIBRARY)
+torch.library.register_fake("longspan::attend_backward", _fake_backward, lib=_LIBRARY)
+torch.library.register_autograd(
+    "longspan::attend", _Attend.backward, setup_context=_Attend.setup_context, lib=_LIBRARY
+)
+torch.library.register_autograd("longspan::attend_backward", _once, lib=_LIBRARY)

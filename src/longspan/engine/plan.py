@@ -1,0 +1,173 @@
+"""The plan: a pattern compiled for concrete layouts into lists of tiles, which is all that kernels see."""
+
+from collections.abc import Hashable
+from dataclasses import dataclass, field
+from functools import cached_property, lru_cache
+from typing import Any, NamedTuple, cast
+
+import numpy as np
+import numpy.typing as npt
+import torch
+from torch import Tensor
+
+from longspan.engine.build import build
+from longspan.engine.labels import Labels
+from longspan.engine.tiling import TILE
+from longspan.errors import InputError, bad, whole
+from longspan.layout import Layout
+from longspan.patterns.base import Pattern
+from longspan.shapes import BoolArray, IntArray
+
+GROUP = 6
+"""Rows that the native kernel computes together: it trims a masked tile to the keys that a group needs."""
+
+
+class PlanArrays(NamedTuple):
+    """A plan as the kernels see it: contiguous int32 tensors, masks int64."""
+
+    head_class: Tensor
+    "[H] the class of each head; heads of one class have equal patterns."
+    class_start: Tensor
+    "[C + 1] query tiles of class c: class_start[c] up to class_start[c + 1]."
+    q_rows: Tensor
+    "[QT, 64] query rows, -1 behind the last; in each class every query row stands exactly once."
+    k_rows: Tensor
+    "[KT, 64] existing key rows, -1 behind the last."
+    entry_start: Tensor
+    "[QT + 1] entries of query tile t: entry_start[t] up to entry_start[t + 1], the nearest key tile first."
+    entries: Tensor
+    "[E, 4] key tile; mask, or -1 if every real pair is allowed; multiplicity m; label tile, or -1."
+    masks: Tensor
+    "[M, 64] bit j of masks[x][i] says that query i of the tile sees key j, m times."
+    label_tiles: Tensor
+    "[LT, 64, 64] ranks of the pairs' labels in the class's list."
+    label_kind: Tensor
+    """[LT] 1: a ramp, rank[i][j] = rank[i][0] + j, where pairs that are not allowed may have ranks outside of
+    the list, by at most 64; 0: any ranks, all inside the list."""
+    label_start: Tensor
+    "[C + 1] where each class's list of labels begins in label_list."
+    label_list: Tensor
+    "The labels that each class uses, ascending or descending."
+    q_sites: Tensor
+    "[Nq, 2] document and position of each query."
+    k_positions: Tensor
+    "[Nk]"
+
+    @property
+    def nbytes(self) -> int:
+        return sum(array.nbytes for array in self)
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Plan:
+    """What `plan` returns; give it to `attention` as often as you like."""
+
+    pattern: Pattern
+    queries: Layout
+    keys: Layout
+    heads: int
+    labels: Labels | None
+    arrays: PlanArrays
+    _moved: dict[torch.device, PlanArrays] = field(default_factory=dict)
+
+    def to(self, device: torch.device | str) -> PlanArrays:
+        """The arrays on a device, moved there on first use."""
+        where = torch.device(device)
+        if where.type == "cpu":
+            return self.arrays
+        if where not in self._moved:
+            self._moved[where] = PlanArrays(*(array.to(where) for array in self.arrays))
+        return self._moved[where]
+
+    @cached_property
+    def pairs_allowed(self) -> int:
+        """Pairs of a query and a key that may attend, summed over the heads."""
+        return self._pairs(_seen(self.arrays.masks).sum(axis=2))
+
+    @cached_property
+    def pairs_computed(self) -> int:
+        """Pairs that a kernel computes: it trims masked tiles to what each group of 6 query rows needs."""
+        groups = np.arange(0, TILE, GROUP)
+        needed = np.logical_or.reduceat(_seen(self.arrays.masks), groups, axis=1)  # -> (M, 11, 64)
+        width = TILE - needed[:, :, ::-1].argmax(axis=2) - needed.argmax(axis=2)
+        width[~needed.any(axis=2)] = 0
+        return self._pairs(np.repeat(width, np.diff(groups, append=TILE), axis=1))
+
+    @cached_property
+    def pairs_dense(self) -> int:
+        """Pairs that full attention inside each document would take, over all heads."""
+        sites = self.queries.sites, self.keys.sites
+        rows = [np.bincount(s.document[s.exists], minlength=self.queries.documents) for s in sites]
+        return int(rows[0] @ rows[1]) * self.heads
+
+    def explain(self, dtype: torch.dtype = torch.float32, device: torch.device | str = "cpu") -> str:
+        """The plan in words: classes, tiles, pairs, memory, and which backend would run."""
+        from longspan.engine.explain import explain  # it asks the backends, which know plans
+
+        return explain(self, dtype, torch.device(device))
+
+    def _pairs(self, widths: IntArray) -> int:
+        """Pairs over all heads, where row i of a tile with mask x stands for widths[x][i] pairs."""
+        a = self.arrays
+        rows, keys = (np.count_nonzero(table.numpy() >= 0, axis=1) for table in (a.q_rows, a.k_rows))
+        key, mask, *_ = a.entries.numpy().T
+        tile = np.repeat(np.arange(rows.size), np.diff(a.entry_start.numpy()))
+        upto = np.cumsum(np.pad(widths, ((0, 1), (1, 0))), axis=1)  # (M, 64) -> (M + 1, 65)
+        pairs = np.where(mask < 0, rows[tile] * keys[key], upto[mask, rows[tile]])
+        heads = np.bincount(a.head_class.numpy())  # of each class
+        return int(np.sum(pairs * np.repeat(heads, np.diff(a.class_start.numpy()))[tile]))
+
+    def __repr__(self) -> str:
+        keys = "" if self.keys == self.queries else f" x {self.keys.size}"
+        return f"Plan({self.pattern!r}, {self.queries.size}{keys} rows, {self.heads} heads)"
+
+
+def plan(
+    pattern: Pattern, queries: Layout, keys: Layout | None = None, *, heads: int, labels: Labels | None = None
+) -> Plan:
+    """Compile a pattern for the rows of queries and keys (the same if None); equal arguments give one plan.
+
+    >>> from longspan.patterns import Window
+    >>> plan(Window(2), Layout.packed([100]), heads=4)
+    Plan(Window(2), 100 rows, 4 heads)
+    """
+    try:
+        return _plan(pattern, queries, queries if keys is None else keys, heads, cast(Hashable, labels))
+    except TypeError as error:
+        if "unhashable" not in str(error):
+            raise
+        repair = "Make patterns and labels frozen dataclasses."
+        raise InputError(f"The arguments of `plan` must be hashable, but: {error}. {repair}") from None
+
+
+@lru_cache(maxsize=64)
+def _plan(pattern: Pattern, queries: Layout, keys: Layout, heads: int, labels: Labels | None) -> Plan:
+    if not isinstance(pattern, Pattern):
+        raise bad("pattern", "a pattern, such as Window(256)", pattern)
+    for name, layout in (("queries", queries), ("keys", keys)):
+        if not isinstance(layout, Layout):
+            raise bad(name, "a Layout", layout, "For one document of n tokens write Layout.packed([n]).")
+    if queries.documents != keys.documents:
+        raise bad(
+            "keys",
+            f"of the same documents as `queries`, which hold {queries.documents}",
+            f"{keys.documents} documents",
+            "Document d of the queries meets document d of the keys; give an absent one length 0.",
+        )
+    heads = whole("heads", heads, 1)
+    if pattern.heads_declared not in (None, heads):
+        repair = "Give the pattern one value, or one for each head."
+        raise bad("heads", f"{pattern.heads_declared}, as many as the pattern lists", heads, repair)
+    arrays = {name: _tensor(name, a) for name, a in build(pattern, queries, keys, heads, labels).items()}
+    return Plan(pattern, queries, keys, heads, labels, PlanArrays(**arrays))
+
+
+def _tensor(name: str, array: npt.NDArray[Any]) -> Tensor:
+    dtype = np.int64 if name == "masks" else np.int32
+    return torch.from_numpy(np.array(array, dtype, order="C"))
+
+
+def _seen(masks: Tensor) -> BoolArray:
+    """(M, 64) words -> (M, 64, 64): which pairs the masks allow."""
+    octets = masks.numpy().astype("<i8")[:, :, None].view(np.uint8)
+    return np.unpackbits(octets, axis=2, bitorder="little").view(bool)

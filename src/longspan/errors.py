@@ -1,0 +1,46 @@
+"""One grammar for every error: the name, what it must be, what it is, and how to repair it."""
+
+import operator
+
+FARTHEST = 2**30 - 1  # no position lies beyond, which leaves room to add reaches in int32
+
+
+class LongspanError(Exception):
+    """Anything Longspan raises on purpose."""
+
+
+class InputError(LongspanError, ValueError):
+    """A value or type given by the user that cannot be used."""
+
+
+class BackendError(LongspanError, RuntimeError):
+    """No backend can do what was asked; the message lists every reason."""
+
+
+def bad(name: str, requirement: str, value: object, repair: str = "") -> InputError:
+    """The error for one bad value, to be raised by the caller.
+
+    >>> str(bad("radius", "at least 1", 0, "Use Full() for unrestricted attention."))
+    '`radius` must be at least 1, but is 0. Use Full() for unrestricted attention.'
+    """
+    sentence = f"`{name}` must be {requirement}, but is {value!r}."
+    return InputError(f"{sentence} {repair}".rstrip())
+
+
+def whole(name: str, value: object, least: int, repair: str = "", *, most: int = FARTHEST) -> int:
+    """`value` as a plain int from `least` to `most`, or the error that says why not.
+
+    >>> whole("block", 64, 1)
+    64
+    """
+    try:
+        number = operator.index(value)  # type: ignore[arg-type]
+    except TypeError:
+        raise bad(name, "a whole number", value, repair) from None
+    if isinstance(value, bool):
+        raise bad(name, "a whole number", value, repair)
+    if number < least:
+        raise bad(name, f"at least {least}", number, repair)
+    if number > most:
+        raise bad(name, f"at most {most}", number)
+    return number

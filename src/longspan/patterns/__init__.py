@@ -1,0 +1,40 @@
+"""What may attend to what: patterns, their composition, pictures and graphs."""
+
+from longspan.patterns.base import Pattern, Reach, Spans
+from longspan.patterns.block_window import BlockWindow
+from longspan.patterns.by_length import ByLength
+from longspan.patterns.causal import Causal
+from longspan.patterns.compose import Intersection, Sum, Union
+from longspan.patterns.fixed import Fixed
+from longspan.patterns.full import Full
+from longspan.patterns.gallery import gallery, save_pictures, sweep
+from longspan.patterns.global_blocks import GlobalBlocks
+from longspan.patterns.marks import FromGlobal, FromLocal, GlobalTokens, ToGlobal
+from longspan.patterns.random_blocks import RandomBlocks
+from longspan.patterns.strided import Strided
+from longspan.patterns.window import Window
+
+__all__ = [
+    "BlockWindow",
+    "ByLength",
+    "Causal",
+    "Fixed",
+    "FromGlobal",
+    "FromLocal",
+    "Full",
+    "GlobalBlocks",
+    "GlobalTokens",
+    "Intersection",
+    "Pattern",
+    "RandomBlocks",
+    "Reach",
+    "Spans",
+    "Strided",
+    "Sum",
+    "ToGlobal",
+    "Union",
+    "Window",
+    "gallery",
+    "save_pictures",
+    "sweep",
+]

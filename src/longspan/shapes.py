@@ -1,0 +1,16 @@
+"""The alphabet of dimensions, used in every shape comment, and the array types.
+
+B  batch            N  tokens (rows of a layout)     H  heads       D  head size
+C  width (H * D)    K  keys                          T  tiles       J  intervals of a reach
+
+A line that changes rank carries its shape: `# (N, C) -> (N, H, D)`.
+"""
+
+from typing import Any, TypeAlias
+
+import numpy as np
+import numpy.typing as npt
+
+IntArray: TypeAlias = npt.NDArray[np.signedinteger[Any]]
+BoolArray: TypeAlias = npt.NDArray[np.bool_]
+FloatArray: TypeAlias = npt.NDArray[np.floating[Any]]

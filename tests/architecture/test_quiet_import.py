@@ -1,0 +1,34 @@
+"""`import longspan` does no work; every public name is loaded when it is first used."""
+
+import subprocess
+import sys
+
+import pytest
+
+import longspan
+
+QUIET = """
+import os, random, sys, threading
+environment, state = dict(os.environ), random.getstate()
+import longspan, longspan.cli
+assert dict(os.environ) == environment, "the environment was written"
+assert random.getstate() == state, "a generator was seeded"
+assert threading.active_count() == 1, "a thread was started"
+loaded = {"torch", "numpy", "longspan._native"} & set(sys.modules)
+assert not loaded, f"{loaded} imported"
+"""
+
+
+def test_importing_does_no_work() -> None:
+    subprocess.run([sys.executable, "-W", "error", "-c", QUIET], check=True)
+
+
+@pytest.mark.parametrize("name", longspan.__all__)
+def test_every_public_name_can_be_used(name: str) -> None:
+    assert getattr(longspan, name) is not None
+    assert name in dir(longspan)
+
+
+def test_an_unknown_name_is_an_attribute_error() -> None:
+    with pytest.raises(AttributeError, match="no attribute 'attentoin'"):
+        _ = longspan.attentoin
