@@ -48,8 +48,8 @@ wheel: $(VENV)/tools ## build a wheel and try it in a clean environment without 
 	$(PIP) wheel . --no-deps --no-build-isolation --wheel-dir dist
 	$(PYTHON) -m venv $(CLEAN)
 	$(CLEAN)/bin/python -m pip install --quiet torch==2.13.0 dist/longspan-*.whl
-	cp tests/wheel_smoke.py $(CLEAN)
-	cd $(CLEAN) && env PATH="$$PWD/bin" bin/python -W error wheel_smoke.py
+	cp .ci/try_wheel.py $(CLEAN)
+	cd $(CLEAN) && env PATH="$$PWD/bin" bin/python -W error try_wheel.py
 	cd $(CLEAN) && env PATH="$$PWD/bin" bin/longspan doctor
 
 sanitize: $(VENV)/tools ## run the native tests under address and undefined-behaviour sanitizers
@@ -68,5 +68,5 @@ $(VENV)/tools: constraints.txt
 	touch $@
 
 $(VENV)/installed: $(VENV)/tools pyproject.toml $(NATIVE)
-	$(PIP) install --quiet --no-build-isolation --config-settings=build-dir=build/native --editable '.[dev]'
+	$(PIP) install --quiet --no-build-isolation --editable '.[dev]'
 	touch $@

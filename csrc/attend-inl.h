@@ -7,6 +7,39 @@ struct KeySlot {
     bool finite;
 };
 
+// What is known of a query tile's rows after some of its keys: sums of values and of probabilities, both relative to
+// 2^reference. The sum of probabilities is kept in lanes.
+struct State {
+    float *sum, *total, *reference;  // [64][width], [64][L], [64]
+
+    static int64_t floats(int width) { return LS_TILE * (int64_t(width) + L + 1); }
+    static State at(float* memory, int width) {
+        if (!memory) return {};
+        return {memory, memory + LS_TILE * width, memory + LS_TILE * (width + L)};
+    }
+    void clear(int rows, int width) {
+        __builtin_memset(sum, 0, sizeof(float) * rows * width);
+        __builtin_memset(total, 0, sizeof(float) * rows * L);
+        for (int i = 0; i < rows; i++) reference[i] = NOTHING;
+    }
+    // Row i relative to another reference, not below the present one.
+    void __attribute__((noinline)) raise(int i, int width, float to) {
+        float factor = reference[i] == NOTHING ? 0.0f : exp2_one(reference[i] - to);
+        for (int d = 0; d < width; d += L) store(sum + i * width + d, load(sum + i * width + d) * factor);
+        store(total + i * L, load(total + i * L) * factor);
+        reference[i] = to;
+    }
+    void merge(State& other, int rows, int width) {
+        for (int i = 0; i < rows; i++) {
+            if (other.reference[i] == NOTHING) continue;
+            if (reference[i] < other.reference[i]) raise(i, width, other.reference[i]);
+            if (other.reference[i] < reference[i]) other.raise(i, width, reference[i]);
+            for (int d = 0; d < width; d += L) store(sum + i * width + d, load(sum + i * width + d) + load(other.sum + i * width + d));
+            store(total + i * L, load(total + i * L) + load(other.total + i * L));
+        }
+    }
+};
+
 template <class T>
 struct Forward {
     const ls_problem& p;
@@ -14,17 +47,18 @@ struct Forward {
     int64_t slots;
     int dim, width;
     KeySlot* slot;
-    float *keys, *values;           // [slots][dim][64], [slots][64][width]
-    float *queries, *scores, *sum;  // [64][width], [64][64], [64][width]
-    float *reference, *total;       // [64], [64][L]
+    float *keys, *values;      // [slots][dim][64], [slots][64][width]
+    float *queries, *scores;   // [64][width], [64][64]
+    State state, part;         // the tile's, and that of one of its later segments
     Labels labels;
     Dropout dropout;
 
     Forward(const ls_job* job, Arena& arena)
         : p(*job->problem), result(*job->result), slots(job->slots), dim(p.dim), width(int(round_up(p.dim, L))),
           slot(arena.get<KeySlot>(slots)), keys(arena.get(slots * dim * LS_TILE)), values(arena.get(slots * LS_TILE * width)),
-          queries(arena.get(LS_TILE * width)), scores(arena.get(LS_TILE * LS_TILE)), sum(arena.get(LS_TILE * width)),
-          reference(arena.get(LS_TILE)), total(arena.get(LS_TILE * L)), labels(p, width, arena), dropout(p) {
+          queries(arena.get(LS_TILE * width)), scores(arena.get(LS_TILE * LS_TILE)),
+          state(State::at(arena.get(State::floats(width)), width)),
+          part(State::at(arena.get(State::floats(width)), width)), labels(p, width, arena), dropout(p) {
         if (slot)
             for (int64_t s = 0; s < slots; s++) slot[s].tile = -1;
     }
@@ -43,17 +77,9 @@ struct Forward {
         return s;
     }
 
-    // A score went above the reference by more than 2^24 (or is the row's first): what was added up so far is rescaled.
-    void __attribute__((noinline)) raise_reference(int i, float top) {
-        float factor = reference[i] == NOTHING ? 0.0f : exp2_one(reference[i] - top);
-        for (int d = 0; d < width; d += L) store(sum + i * width + d, load(sum + i * width + d) * factor);
-        store(total + i * L, load(total + i * L) * factor);
-        reference[i] = top;
-    }
-
     // Scores become probabilities relative to each row's reference, and are added to the rows' totals.
     template <bool MASKED, int LABELS>
-    void __attribute__((noinline)) softmax(int rows, const Pairs& pairs, float shift, const int32_t* label_tile) {
+    void __attribute__((noinline)) softmax(State& to, int rows, const Pairs& pairs, float shift, const int32_t* ranks) {
         for (int i = 0; i < rows; i++) {
             int first = 0, last = ROW;
             if (MASKED) {
@@ -61,26 +87,24 @@ struct Forward {
                 first = columns.begin / L, last = (columns.end + L - 1) / L;
             }
             float* row = scores + i * LS_TILE;
-            vf x[ROW], top = splat(NOTHING);
-#pragma GCC unroll 16
-            for (int j = 0; j < ROW; j++) {
-                if (MASKED && (j < first || j >= last)) continue;
-                x[j] = load(row + j * L) + shift;
-                if (LABELS) x[j] += labels.template bias<LABELS>(i, j, label_tile);
-                if (MASKED) x[j] = choose(lane_mask(row_bits(pairs.bits[i], j)), x[j], splat(NOTHING));
-                top = larger(x[j], top);
+            vf top = splat(NOTHING);
+            for (int j = first; j < last; j++) {
+                vf x = load(row + j * L);
+                if (LABELS) x += labels.template bias<LABELS>(i, j, ranks);
+                if (MASKED) x = choose(lane_mask(row_bits(pairs.bits[i], j)), x, splat(NOTHING));
+                if (MASKED || LABELS) store(row + j * L, x);
+                top = larger(x, top);
             }
-            if (any_greater(top, splat(reference[i] + 24.0f))) raise_reference(i, max_lanes(top));
-            float minus = reference[i] == NOTHING ? 0.0f : -reference[i];
-            vf part = load(total + i * L);
-#pragma GCC unroll 16
-            for (int j = 0; j < ROW; j++) {
-                if (MASKED && (j < first || j >= last)) continue;
-                x[j] = exp2_lanes(x[j] + minus);
-                part += x[j];
-                store(row + j * L, x[j]);
+            // Rescaling waits until a score stands 2^24 above the reference, so most rows never need it again.
+            if (any_greater(top, splat(to.reference[i] - shift + 24.0f))) to.raise(i, width, max_lanes(top) + shift);
+            float minus = to.reference[i] == NOTHING ? 0.0f : shift - to.reference[i];
+            vf total = load(to.total + i * L);
+            for (int j = first; j < last; j++) {
+                vf x = exp2_lanes(load(row + j * L) + minus);
+                total += x;
+                store(row + j * L, x);
             }
-            store(total + i * L, part);
+            store(to.total + i * L, total);
         }
     }
 
@@ -96,79 +120,143 @@ struct Forward {
         }
     }
 
-    void attend(int64_t head, Tile q, const Entry& entry) {
+    // A few queries use a key tile too little to pay for packing it: its rows are read where they are, if they lie evenly
+    // and every query sees all of them, else copied.
+    struct Source {
+        const float* data;
+        int64_t stride;
+        bool finite;
+    };
+    Source rows_in_place(const ls_view& x, int64_t head, Tile k, bool masked, float* buffer) {
+        Rows<T> rows = rows_of(x, head);
+        if constexpr (sizeof(typename T::type) == 4)
+            if (!masked && x.dim == 1 && dim % L == 0) {
+                int64_t step = k.count > 1 ? k.rows[1] - k.rows[0] : 1;
+                int i = 1;
+                while (i < k.count && k.rows[i] - k.rows[i - 1] == step) i++;
+                if (i == k.count) return {rows.at(k.rows[0]), step * x.row, true};
+            }
+        bool finite = copy_rows(rows, k.rows, k.count, dim, width, 1.0f, buffer);
+        return {buffer, width, finite};
+    }
+
+    // Products of R query rows with the keys of a tile, L keys at a time; the values to come are asked for meanwhile.
+    template <int R>
+    void dot_rows(const float* query, Tile k, const Source& key, const Source& value, float* to) {
+        constexpr int KEYS = R == 1 ? 8 : R <= 2 ? 4 : 2;
+        for (int j = 0; j < k.count; j += L) {
+            vf lanes[R][L];
+            int count = k.count - j < L ? k.count - j : L;
+            for (int n = 0; n < count; n++)
+                for (int d = 0; d < width; d += 16) {
+                    __builtin_prefetch(key.data + (j + 2 * L + n) * key.stride + d);
+                    __builtin_prefetch(value.data + (j + n) * value.stride + d);
+                }
+            int n = 0;
+            for (; n + KEYS <= count; n += KEYS) dots<R, KEYS>(query, width, key.data + (j + n) * key.stride, key.stride, width, lanes, n);
+            for (; n < count; n++) dots<R, 1>(query, width, key.data + (j + n) * key.stride, key.stride, width, lanes, n);
+            for (; n < L; n++)
+                for (int r = 0; r < R; r++) lanes[r][n] = zero();
+            for (int r = 0; r < R; r++) store(to + r * LS_TILE + j, sums_of_lanes(lanes[r]));
+        }
+    }
+    void thin_scores(int rows, Tile k, const Source& key, const Source& value) {
+        for (int i = 0; i < rows; i += 4) {
+            const float* query = queries + i * width;
+            float* to = scores + i * LS_TILE;
+            if (rows - i >= 4) dot_rows<4>(query, k, key, value, to);
+            if (rows - i == 3) dot_rows<3>(query, k, key, value, to);
+            if (rows - i == 2) dot_rows<2>(query, k, key, value, to);
+            if (rows - i == 1) dot_rows<1>(query, k, key, value, to);
+        }
+    }
+    // A few keys at a time: rows in place may lie so that more of them would evict each other.
+    void thin_sum(State& to, int rows, const Pairs& pairs, const Source& value) {
+        for (int j = 0; j < LS_TILE; j += L) {
+            Range some[GROUPS];
+            for (int i = 0, g = 0; i < rows; i += BLOCK, g++) {
+                Range all = pairs.columns[g];
+                int begin = all.begin > j ? all.begin : j, end = all.end < j + L ? all.end : j + L;
+                some[g] = begin < end ? Range{begin, end} : Range{0, 0};
+            }
+            add_product(rows, some, {scores, LS_TILE, 1}, value.data, value.stride, to.sum, width, width / L, value.finite);
+        }
+    }
+
+    void attend(State& to, int64_t head, Tile q, const Entry& entry) {
         const ls_plan& plan = p.plan;
         Tile k = tile_at(plan.k_rows, entry.key_tile);
         Pairs pairs;
         find_pairs(plan, entry, q.count, k.count, &pairs);
-        int64_t s = pack_keys(head, entry.key_tile, k);
-        set_product(q.count, pairs.columns, queries, width, dim, keys + s * dim * LS_TILE, LS_TILE, scores, LS_TILE);
+        Source value;
+        if (q.count <= LS_FEW_ROWS) {
+            slot[0].tile = -1;  // its memory is borrowed where rows must be copied
+            Source key = rows_in_place(p.k, head, k, entry.mask >= 0, keys);
+            value = rows_in_place(p.v, head, k, entry.mask >= 0, values);
+            thin_scores(q.count, k, key, value);
+        } else {
+            int64_t s = pack_keys(head, entry.key_tile, k);
+            value = {values + s * LS_TILE * width, width, slot[s].finite};
+            set_product(q.count, pairs.columns, queries, width, dim, keys + s * dim * LS_TILE, LS_TILE, scores, LS_TILE);
+        }
         float shift = entry.multiplicity == 1 ? 0.0f : __builtin_log2f(float(entry.multiplicity));
         const int32_t* ranks = labels.on ? labels.prepare(q.count, entry.labels) : nullptr;
         bool ramp = ranks && plan.label_kind[entry.labels] == 1;
         if (!ranks)
-            pairs.masked ? softmax<true, 0>(q.count, pairs, shift, ranks) : softmax<false, 0>(q.count, pairs, shift, ranks);
+            pairs.masked ? softmax<true, 0>(to, q.count, pairs, shift, ranks) : softmax<false, 0>(to, q.count, pairs, shift, ranks);
         else if (ramp)
-            pairs.masked ? softmax<true, 1>(q.count, pairs, shift, ranks) : softmax<false, 1>(q.count, pairs, shift, ranks);
+            pairs.masked ? softmax<true, 1>(to, q.count, pairs, shift, ranks) : softmax<false, 1>(to, q.count, pairs, shift, ranks);
         else
-            pairs.masked ? softmax<true, 2>(q.count, pairs, shift, ranks) : softmax<false, 2>(q.count, pairs, shift, ranks);
+            pairs.masked ? softmax<true, 2>(to, q.count, pairs, shift, ranks) : softmax<false, 2>(to, q.count, pairs, shift, ranks);
         if (dropout.on) drop(head, q, k, pairs);
-        add_product(q.count, pairs.columns, {scores, LS_TILE, 1}, values + s * LS_TILE * width, width, sum, width, width / L,
-                    slot[s].finite);
+        if (q.count <= LS_FEW_ROWS)
+            thin_sum(to, q.count, pairs, value);
+        else
+            add_product(q.count, pairs.columns, {scores, LS_TILE, 1}, value.data, value.stride, to.sum, width, width / L, value.finite);
     }
 
-    void __attribute__((noinline)) finish(int64_t head, Tile q) {
+    // One segment of a query tile's list of key tiles. Lists are cut at fixed lengths, whatever the threads.
+    void run_segment(State to, int64_t head, int64_t tile, int64_t segment) {
+        const ls_plan& plan = p.plan;
+        Tile q = tile_at(plan.q_rows, tile);
+        copy_rows(rows_of(p.q, head), q.rows, q.count, dim, width, p.scale * LOG2E, queries);
+        if (labels.on) labels.begin(head, q.count, queries, p.scale * LOG2E);
+        to.clear(q.count, width);
+        const Entry* entries = (const Entry*)plan.entries;
+        int64_t length = segment_length(plan, tile), first = plan.entry_start[tile] + segment * length, last = plan.entry_start[tile + 1];
+        if (last > first + length) last = first + length;
+        for (int64_t e = first; e < last; e++) attend(to, head, q, entries[e]);
+    }
+
+    void finish(const State& from, int64_t head, Tile q) {
         for (int i = 0; i < q.count; i++) {
             int64_t at = int64_t(q.rows[i]) * p.plan.heads + head;
-            float whole = sum_lanes(load(total + i * L));
+            float whole = sum_lanes(load(from.total + i * L));
             float inverse = whole == 0.0f ? 0.0f : 1.0f / whole;
-            result.lse[at] = whole == 0.0f ? NOTHING : (reference[i] + __builtin_log2f(whole)) * LN2;
+            result.lse[at] = whole == 0.0f ? NOTHING : (from.reference[i] + __builtin_log2f(whole)) * LN2;
             typename T::type* to = (typename T::type*)result.out + at * dim;
-            const float* from = sum + i * width;
+            const float* sum = from.sum + i * width;
             int d = 0;
             if constexpr (sizeof(typename T::type) == 4)
                 if (uintptr_t(to) % sizeof(vf) == 0)
-                    for (; d + L <= dim; d += L) stream((float*)to + d, load(from + d) * inverse);
-            for (; d + L <= dim; d += L) T::put_lanes(to + d, load(from + d) * inverse);
-            for (; d < dim; d++) T::put(to + d, from[d] * inverse);
+                    for (; d + L <= dim; d += L) stream((float*)to + d, load(sum + d) * inverse);
+            for (; d + L <= dim; d += L) T::put_lanes(to + d, load(sum + d) * inverse);
+            for (; d < dim; d++) T::put(to + d, sum[d] * inverse);
         }
     }
 
-    // The rows that the next query tile will be the first to read come from far apart: ask for them a few at a time.
-    void prefetch(const ls_view& x, int64_t head, Tile tile, int64_t part, int64_t parts) {
-        for (int64_t i = tile.count * part / parts; i < tile.count * (part + 1) / parts; i++) {
-            const char* row = (const char*)rows_of(x, head).at(tile.rows[i]);
-            for (int64_t b = 0; b < dim * int64_t(sizeof(typename T::type)); b += 64) __builtin_prefetch(row + b, 0, 2);
-        }
-    }
-
-    void run(int64_t head, int64_t tile) {
-        const ls_plan& plan = p.plan;
-        Tile q = tile_at(plan.q_rows, tile);
+    // A whole query tile; with `parts`, its segments have been worked on already.
+    void run(int64_t head, int64_t tile, float* parts) {
+        Tile q = tile_at(p.plan.q_rows, tile);
         if (q.count == 0) return;
-        copy_rows(rows_of(p.q, head), q.rows, q.count, dim, width, p.scale * LOG2E, queries);
-        __builtin_memset(sum, 0, sizeof(float) * q.count * width);
-        __builtin_memset(total, 0, sizeof(float) * q.count * L);
-        for (int i = 0; i < q.count; i++) reference[i] = NOTHING;
-        if (labels.on) labels.begin(head, q.count, queries, p.scale * LOG2E);
-        const Entry* entries = (const Entry*)plan.entries;
-        int64_t first = plan.entry_start[tile], last = plan.entry_start[tile + 1];
-        Tile next_q = {nullptr, 0}, next_k = {nullptr, 0};
-        if (tile + 1 < plan.q_tiles) {
-            next_q = tile_at(plan.q_rows, tile + 1);
-            int64_t newest = plan.entry_start[tile + 2] - 1;
-            if (newest >= last) {
-                int64_t k = entries[newest].key_tile;
-                if (slot[k % slots].tile != k || slot[k % slots].head != head) next_k = tile_at(plan.k_rows, k);
-            }
+        State whole = parts ? State::at(parts, width) : state;
+        if (!parts) run_segment(whole, head, tile, 0);
+        for (int64_t s = 1; s < segments_of(p.plan, tile); s++) {
+            State next = parts ? State::at(parts + s * State::floats(width), width) : part;
+            if (!parts) run_segment(next, head, tile, s);
+            whole.merge(next, q.count, width);
         }
-        for (int64_t e = first; e < last; e++) {
-            prefetch(p.q, head, next_q, e - first, last - first);
-            prefetch(p.k, head, next_k, e - first, last - first);
-            prefetch(p.v, head, next_k, e - first, last - first);
-            attend(head, q, entries[e]);
-        }
-        finish(head, q);
+        finish(whole, head, q);
     }
 };
 
@@ -177,11 +265,19 @@ static void forward_units(ls_job* job, float* scratch) {
     Arena arena{scratch};
     Forward<T> worker(job, arena);
     const ls_plan& plan = job->problem->plan;
-    int64_t begin, end, head = 0;
+    int64_t begin, end, head = 0, size = State::floats(worker.width);
     while (job->take(&begin, &end))
         for (int64_t u = begin; u < end; u++) {
-            while (job->unit_start[head + 1] <= u) head++;
-            worker.run(head, plan.class_start[plan.head_class[head]] + u - job->unit_start[head]);
+            if (job->pieces) {
+                const ls_piece& piece = job->pieces[u];
+                if (job->merging)
+                    worker.run(piece.head, piece.tile, job->parts + piece.part * size);
+                else
+                    worker.run_segment(State::at(job->parts + piece.part * size, worker.width), piece.head, piece.tile, piece.segment);
+            } else {
+                while (job->unit_start[head + 1] <= u) head++;
+                worker.run(head, plan.class_start[plan.head_class[head]] + u - job->unit_start[head], nullptr);
+            }
         }
     stream_done();
 }
@@ -199,3 +295,4 @@ static void forward(ls_job* job, float* scratch) {
     if (job->problem->dtype == LS_F16) forward_units<F16>(job, scratch);
 }
 static int64_t forward_scratch(const ls_job* job) { return forward_scratch_of<F32>(job); }
+static int64_t part_floats(const ls_job* job) { return State::floats(int(round_up(job->problem->dim, L))); }

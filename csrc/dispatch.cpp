@@ -6,7 +6,9 @@
 #include <atomic>
 #include <cstdlib>
 #include <cstring>
+#include <functional>
 #include <memory>
+#include <new>
 #include <thread>
 #include <vector>
 
@@ -93,11 +95,6 @@ int run(ls_job& job, int64_t (*need)(const ls_job*), void (*body)(ls_job*, float
     return job.next < job.units ? 1 : 0;
 }
 
-int64_t tiles_of(const ls_plan& plan, int64_t head) {
-    int32_t c = plan.head_class[head];
-    return plan.class_start[c + 1] - plan.class_start[c];
-}
-
 // Enough slots for the longest list of key tiles and a few neighbours, within a bound on memory.
 int64_t slots_for(const ls_plan& plan, int64_t floats_per_slot, int64_t limit_bytes) {
     int64_t longest = 1;
@@ -105,6 +102,34 @@ int64_t slots_for(const ls_plan& plan, int64_t floats_per_slot, int64_t limit_by
     int64_t most = std::max<int64_t>(16, limit_bytes / (floats_per_slot * 4));
     return std::max<int64_t>(1, std::min({plan.k_tiles, longest + 4, most}));
 }
+
+// Cutting lists into pieces changes no result, only who does what when. It pays where there are too few query tiles to
+// share out, or only such with a few rows.
+bool worth_cutting(const ls_plan& plan, int64_t units, int64_t threads) {
+    bool thin = true, cut = false;
+    for (int64_t t = 0; t < plan.q_tiles && (thin || units < 4 * threads); t++) {
+        thin &= segment_length(plan, t) == LS_SHORT_SEGMENT;
+        cut |= segments_of(plan, t) > 1;
+    }
+    return cut && units < 1024 && (thin || (threads > 1 && units < 4 * threads));
+}
+
+struct Pieces {
+    std::vector<ls_piece> segments, tiles;
+
+    // Segments in an order in which all heads read the same keys one after the other.
+    explicit Pieces(const ls_plan& plan) {
+        int64_t part = 0;
+        for (int32_t t = 0, c = 0; t < plan.q_tiles; t++) {
+            while (plan.class_start[c + 1] <= t) c++;
+            int64_t count = segments_of(plan, t), before = int64_t(tiles.size());
+            for (int32_t h = 0; h < plan.heads; h++)
+                if (plan.head_class[h] == c) tiles.push_back({h, t, 0, part}), part += count;
+            for (int64_t s = 0; s < count; s++)
+                for (size_t i = before; i < tiles.size(); i++) segments.push_back({tiles[i].head, t, s, tiles[i].part + s});
+        }
+    }
+};
 
 // Which query tiles make up one document of a class, and which of its key tiles share rows.
 struct Runs {
@@ -160,9 +185,13 @@ int ls_target_supported(const char* name) {
 int ls_forward(const ls_problem* problem, const ls_result* result, const char* name) {
     const Choice* choice = find(name);
     if (!choice || !choice->supported()) return 2;
+    const ls_target& target = *choice->target;
     const ls_plan& plan = problem->plan;
     std::vector<int64_t> unit_start(plan.heads + 1, 0);
-    for (int64_t h = 0; h < plan.heads; h++) unit_start[h + 1] = unit_start[h] + tiles_of(plan, h);
+    for (int64_t h = 0; h < plan.heads; h++) {
+        int32_t c = plan.head_class[h];
+        unit_start[h + 1] = unit_start[h] + plan.class_start[c + 1] - plan.class_start[c];
+    }
     ls_job job{};
     job.problem = problem;
     job.result = result;
@@ -170,7 +199,19 @@ int ls_forward(const ls_problem* problem, const ls_result* result, const char* n
     job.units = unit_start.back();
     job.least = 2;
     job.slots = slots_for(plan, int64_t(problem->dim) * 2 * LS_TILE, 8 << 20);
-    return run(job, choice->target->forward_scratch, choice->target->forward);
+    if (!worth_cutting(plan, job.units, problem->threads)) return run(job, target.forward_scratch, target.forward);
+    const Pieces pieces(plan);
+    std::unique_ptr<float[]> parts(new (std::nothrow) float[pieces.segments.size() * target.part_floats(&job)]);
+    if (!parts) return run(job, target.forward_scratch, target.forward);
+    job.parts = parts.get();
+    job.least = 1;
+    for (const std::vector<ls_piece>& phase : {std::cref(pieces.segments), std::cref(pieces.tiles)}) {
+        job.merging = &phase == &pieces.tiles;
+        job.pieces = phase.data();
+        job.units = int64_t(phase.size());
+        if (int failed = run(job, target.forward_scratch, target.forward)) return failed;
+    }
+    return 0;
 }
 
 int ls_backward(const ls_problem* problem, const ls_gradient* gradient, const char* name) {

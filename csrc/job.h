@@ -2,12 +2,35 @@
 #pragma once
 #include "longspan.h"
 
+// A query tile's list of key tiles is worked on in segments, cut at lengths that depend on the tile alone. Tiles of a few
+// rows are cut finely: their work is reading keys, and all heads should read a stretch of keys while it is near.
+enum { LS_FEW_ROWS = 8, LS_SEGMENT = 64, LS_SHORT_SEGMENT = 8 };
+
+static inline __attribute__((always_inline)) int64_t segment_length(const ls_plan& plan, int64_t tile) {
+    return plan.q_rows[tile * LS_TILE + LS_FEW_ROWS] < 0 ? LS_SHORT_SEGMENT : LS_SEGMENT;
+}
+// A tile without key tiles still has one (empty) segment: its rows must be written.
+static inline __attribute__((always_inline)) int64_t segments_of(const ls_plan& plan, int64_t tile) {
+    int64_t entries = plan.entry_start[tile + 1] - plan.entry_start[tile], length = segment_length(plan, tile);
+    return entries <= length ? 1 : (entries + length - 1) / length;
+}
+
+// A segment to work on (first phase), or a query tile whose segments are to be merged (second phase).
+struct ls_piece {
+    int32_t head, tile;
+    int64_t segment, part;
+};
+
 struct ls_job {
     const ls_problem* problem;
     const ls_result* result;      // forward
     const ls_gradient* gradient;  // backward
     // Forward: one unit per (head, query tile), heads one after the other. Backward: one unit per (head, document).
     const int64_t* unit_start;  // [heads + 1]
+    // Forward in two phases: every segment's state to `parts`, then their merger.
+    const ls_piece* pieces;  // the units, or null for one phase
+    float* parts;
+    bool merging;
     // Backward: runs of query tiles of one document, and for each class and key tile the run that uses it and, where it
     // repeats rows that another tile of the run owns, its number among such tiles (else -1).
     const int32_t* run_start;  // [runs + 1]
@@ -43,6 +66,7 @@ struct ls_job {
 struct ls_target {
     const char* name;
     int64_t (*forward_scratch)(const ls_job*);
+    int64_t (*part_floats)(const ls_job*);
     void (*forward)(ls_job*, float* scratch);
     int64_t (*backward_scratch)(const ls_job*);
     void (*backward)(ls_job*, float* scratch);

@@ -23,7 +23,17 @@ LS_INLINE void exchange(vf* m) {
     if constexpr (D > 1) exchange<D / 2>(m);
 }
 
-inline int64_t round_up(int64_t n, int64_t to) { return (n + to - 1) / to * to; }
+// Lane i of the result is the sum of the lanes of m[i]; m is used up.
+template <int D = L / 2>
+LS_INLINE vf sums_of_lanes(vf* m) {
+    constexpr auto lanes = std::make_index_sequence<L>{};
+#pragma GCC unroll 16
+    for (int i = 0; i < D; i++) m[i] = low_halves<D>(m[i], m[i + D], lanes) + high_halves<D>(m[i], m[i + D], lanes);
+    if constexpr (D > 1) return sums_of_lanes<D / 2>(m);
+    return m[0];
+}
+
+static int64_t round_up(int64_t n, int64_t to) { return (n + to - 1) / to * to; }
 
 template <class T>
 struct Rows {  // one head of a tensor

@@ -32,7 +32,13 @@ LS_INLINE vi lane_mask(uint32_t bits) {
     return ((vi{} + int32_t(bits)) & one) == one;
 }
 
-LS_INLINE vf choose(vi mask, vf yes, vf no) { return float_of((mask & bits_of(yes)) | (~mask & bits_of(no))); }
+LS_INLINE vf choose(vi mask, vf yes, vf no) {
+#if LS_LANES == 8 && defined(__AVX2__)
+    return (vf)_mm256_blendv_ps((__m256)no, (__m256)yes, (__m256)mask);
+#else
+    return float_of((mask & bits_of(yes)) | (~mask & bits_of(no)));
+#endif
+}
 LS_INLINE vf keep(vi mask, vf x) { return float_of(mask & bits_of(x)); }
 
 // a > b ? a : b, so a NaN in `a` is passed over.

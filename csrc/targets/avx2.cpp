@@ -2,5 +2,11 @@
 #define LS_LANES 8
 #include "body.h"
 
-extern const ls_target ls_target_avx2 = {"avx2", longspan::avx2::forward_scratch, longspan::avx2::forward,
-                                    longspan::avx2::backward_scratch, longspan::avx2::backward};
+extern const ls_target ls_target_avx2 = {
+    "avx2",
+    longspan::avx2::forward_scratch,
+    longspan::avx2::part_floats,
+    longspan::avx2::forward,
+    longspan::avx2::backward_scratch,
+    longspan::avx2::backward,
+};

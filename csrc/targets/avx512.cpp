@@ -2,5 +2,11 @@
 #define LS_LANES 16
 #include "body.h"
 
-extern const ls_target ls_target_avx512 = {"avx512", longspan::avx512::forward_scratch, longspan::avx512::forward,
-                                    longspan::avx512::backward_scratch, longspan::avx512::backward};
+extern const ls_target ls_target_avx512 = {
+    "avx512",
+    longspan::avx512::forward_scratch,
+    longspan::avx512::part_floats,
+    longspan::avx512::forward,
+    longspan::avx512::backward_scratch,
+    longspan::avx512::backward,
+};

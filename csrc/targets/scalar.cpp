@@ -2,5 +2,11 @@
 #define LS_LANES 4
 #include "body.h"
 
-extern const ls_target ls_target_scalar = {"scalar", longspan::scalar::forward_scratch, longspan::scalar::forward,
-                                    longspan::scalar::backward_scratch, longspan::scalar::backward};
+extern const ls_target ls_target_scalar = {
+    "scalar",
+    longspan::scalar::forward_scratch,
+    longspan::scalar::part_floats,
+    longspan::scalar::forward,
+    longspan::scalar::backward_scratch,
+    longspan::scalar::backward,
+};

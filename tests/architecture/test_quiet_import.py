@@ -2,6 +2,8 @@
 
 import subprocess
 import sys
+import tomllib
+from pathlib import Path
 
 import pytest
 
@@ -32,3 +34,8 @@ def test_every_public_name_can_be_used(name: str) -> None:
 def test_an_unknown_name_is_an_attribute_error() -> None:
     with pytest.raises(AttributeError, match="no attribute 'attentoin'"):
         _ = longspan.attentoin
+
+
+def test_there_is_one_version() -> None:
+    project = tomllib.loads((Path(__file__).parents[2] / "pyproject.toml").read_text())
+    assert longspan.__version__ == project["project"]["version"]

@@ -80,10 +80,20 @@ def test_several_svg_pictures_need_a_folder(capsys: pytest.CaptureFixture[str]) 
     assert "`--out` must be a folder" in complaint(capsys, "draw", "--svg")
 
 
-def test_a_pattern_is_explained_with_its_cost(capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_pattern_is_explained_with_its_plan(capsys: pytest.CaptureFixture[str]) -> None:
     text = printed(capsys, "explain", "Window(64) | GlobalTokens()", "--length", "300", "--marked", "0")
-    assert text.startswith("Window(64) | GlobalTokens()\n")
-    assert "native" in text or "tiled" in text
+    assert "A token sees itself, 64 tokens to the left and 64 to the right." in text
+    assert "12 heads" in text
+    assert "tiled" in text
+
+
+def test_a_stack_of_layers_is_reported_on(capsys: pytest.CaptureFixture[str]) -> None:
+    text = printed(
+        capsys, "report", "Window(2, dilation=(1, 3))", "Window(4)", "--repeat", "2", "--length", "99"
+    )
+    assert "99 rows" in text
+    assert "2 heads of size 64" in text
+    assert "layer 3: Window(4)" in text
 
 
 @pytest.mark.parametrize(
@@ -114,8 +124,11 @@ def test_a_pattern_that_cannot_be_read_is_refused_in_one_line(
         (["draw", "window", "--length", "-4"], "lengths"),
         (["draw", "window", "--length", "5", "--marked", "9"], "marked"),
         (["explain", "Window(8, dilation=(1, 2))", "--heads", "3"], "heads"),
+        (["report", "Full()", "--repeat", "0"], "`--repeat` must be at least 1, but is 0"),
+        (["report", "Full()", "--size", "0"], "`size` must be at least 1, but is 0"),
         (["bench", "attention", "no-such-case"], "no-such-case"),
         (["bench", "attention", "--threads", "0"], "threads"),
+        (["bench", "attention", "--short", "--json", "x"], "`--short` must be given without cases"),
         (["bench"], "subject"),
         (["no-such-verb"], "no-such-verb"),
         ([], "command"),

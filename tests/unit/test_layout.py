@@ -132,7 +132,7 @@ def test_a_layout_shows_what_it_holds() -> None:
     [
         (lambda: Layout.packed([-1]), "`lengths` must be at least 0, but is -1"),
         (lambda: Layout.packed([2.5]), "`lengths` must be a whole number, but is 2.5"),  # type: ignore[list-item]
-        (lambda: Layout.packed([2**30]), "Split the document"),
+        (lambda: Layout.packed([2**29], start=2**29), "Split the document"),
         (lambda: Layout.packed([3], marked=[[3]]), "`marked[0]` must be less than the document's length 3"),
         (lambda: Layout.packed([3], marked=[[-1]]), "`marked` must be at least 0, but is -1"),
         (lambda: Layout.packed([3], marked=[[0], [0]]), "one list for each of the 1 documents"),

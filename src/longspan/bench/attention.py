@@ -66,7 +66,7 @@ def short_table(where: dict[str, str], rounds: int) -> str:
     """Longspan, dense attention and transformers' Longformer at two lengths: time, and ratio to sgemm."""
     rows = [["n", "attention (radius 256, one global token)", "ms", "of sgemm", "slower"]]
     for n in progress(SHORT_LENGTHS):
-        rows += _short_rows(n, measure(runs := _short_runs(n), paired=runs, rounds=rounds))
+        rows += short_rows(n, measure(runs := _short_runs(n), paired=runs, rounds=rounds))
     note = "of sgemm: useful FLOP/s over those of a 2,048-cubed matrix product just before and after."
     return f"{header(where)}\n\n{aligned(rows, right=(0, 2, 3, 4))}\n\n{note}"
 
@@ -81,7 +81,7 @@ def _short_runs(n: int) -> dict[str, Run]:
     return runs
 
 
-def _short_rows(n: int, results: list[Round]) -> Iterator[list[str]]:
+def short_rows(n: int, results: Sequence[Round]) -> Iterator[list[str]]:
     """One row per attention; transformers' is given without its five projections."""
     ours = next(iter(results[0]))
     useful = results[0][ours].pace * results[0][ours].seconds

@@ -31,7 +31,7 @@ def of_sgemm(bar: float | None, run: str = "ours") -> Bar:
 
 def speed_of(other: str, bar: float, *, run: str = "ours", measure: str = "") -> Bar:
     """Useful FLOPs (or bytes) per second of `run` over those of `other`."""
-    return Bar(measure or f"of {other}", lambda r: r[run].pace / r[other].pace, (run, other), bar)
+    return Bar(measure or f"of {other} speed", lambda r: r[run].pace / r[other].pace, (run, other), bar)
 
 
 def times(peer: str, bar: float | None, *, less: str = "", run: str = "ours", measure: str = "") -> Bar:

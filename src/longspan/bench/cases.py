@@ -128,7 +128,7 @@ def _machine() -> Iterator[Case]:
     yield Case(
         "one-thread",
         {"ours": one, "two": Work(threads=2)},
-        (of_sgemm(0.75), times("ours", 1.75, run="two", measure="x speed of two threads")),
+        (of_sgemm(0.75), times("ours", 1.75, run="two", measure="x with two threads")),
     )
     yield Case(
         "avx2",

@@ -1,11 +1,12 @@
 """Timing in rounds: every run in turn, between two matrix products where a ratio to sgemm is asked for."""
 
+import itertools
 import math
 import time
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import dataclass
-from statistics import quantiles
+from statistics import median, quantiles
 
 import torch
 from torch import Tensor
@@ -67,8 +68,8 @@ def spread(values: Sequence[float]) -> Spread:
     """
     if len(values) == 1:
         return Spread(values[0], values[0], values[0])
-    low, median, high = quantiles(values, n=4, method="inclusive")
-    return Spread(median, low, high)
+    low, middle, high = quantiles(values, n=4, method="inclusive")
+    return Spread(middle, low, high)
 
 
 def measure(
@@ -147,10 +148,12 @@ def with_gradients(
 
 
 def _seconds(call: Callable[[], object], repeats: int) -> float:
-    start = time.perf_counter()
+    """The median of some calls."""
+    ticks = [time.perf_counter()]
     for _ in range(repeats):
         call()
-    return (time.perf_counter() - start) / repeats
+        ticks.append(time.perf_counter())
+    return median(end - start for start, end in itertools.pairwise(ticks))
 
 
 def _repeats(run: Run) -> int:

@@ -93,7 +93,7 @@ def _in_use(name: str) -> int:
     return 1024 * int(line.split()[1])
 
 
-def _accounted(name: str, n: int, results: object) -> int:
+def accounted(name: str, n: int, results: object) -> int:
     """Bytes of results, log-sum-exps (one float per row and head) and, for transformers, of q, k and v."""
     tensors = (
         [result for result in results if isinstance(result, Tensor)] if isinstance(results, tuple) else []
@@ -113,10 +113,14 @@ def main() -> None:
     if not CLEAR.exists():
         raise SystemExit("peak memory is read from /proc/self, which this system does not have")
     torch.set_num_threads(options.threads)
-    _peak(series(options.series, 512, backward=options.backward)())  # loads libraries and starts threads
-    run = series(options.series, options.n, backward=options.backward)()
+    make = partial(series, options.series, backward=options.backward)
+    try:
+        _peak(make(512)())  # loads libraries and starts threads
+    except Missing as reason:
+        raise SystemExit(str(reason)) from None
+    run = make(options.n)()
     gained, results = _peak(run)
-    print(gained + run.held - _accounted(options.series, options.n, results))
+    print(gained + run.held - accounted(options.series, options.n, results))
 
 
 if __name__ == "__main__":

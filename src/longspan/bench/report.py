@@ -2,6 +2,7 @@
 
 import json
 import math
+import os
 import platform
 import subprocess
 from collections.abc import Sequence
@@ -139,6 +140,7 @@ def machine(target: str) -> dict[str, str]:
         "longspan": _version("longspan"),
         "commit": _commit(),
         "target": target,
+        "load": f"{os.getloadavg()[0]:.1f}",
     }
 
 

@@ -1,6 +1,7 @@
 """The command `longspan`: one verb per file, nothing heavy imported before a verb runs."""
 
 import argparse
+import os
 import sys
 from collections.abc import Sequence
 
@@ -15,10 +16,12 @@ def main(argv: Sequence[str] | None = None) -> int:
     try:
         status: int = arguments.run(arguments)
         sys.stdout.flush()
+    except BrokenPipeError:  # the reader, such as `head`, has seen enough
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # for the flush at exit
+        return 0
+    except KeyboardInterrupt:
+        return 130
     except (LongspanError, OSError) as error:
-        if isinstance(error, BrokenPipeError):  # the reader, such as `head`, has seen enough
-            sys.stderr.close()
-            return 0
         print(f"longspan: {error}", file=sys.stderr)
         return 2 if isinstance(error, InputError) else 1
     return status

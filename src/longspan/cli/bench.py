@@ -3,6 +3,8 @@
 import argparse
 from pathlib import Path
 
+from longspan.errors import bad
+
 
 def add_to(verbs: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
     """Declare the verb."""
@@ -15,12 +17,16 @@ def add_to(verbs: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None
     attention.add_argument("--threads", type=int, default=2, metavar="N", help="threads (default: 2)")
     attention.add_argument("--flex", action="store_true", help="compile FlexAttention too (about 40 s)")
     attention.add_argument("--json", type=Path, metavar="FILE", help="save every figure")
-    attention.add_argument("--plot", type=Path, metavar="FILE", help="draw time and memory against length")
+    attention.add_argument(
+        "--plot", type=Path, metavar="FILE", help="draw time and memory against length instead"
+    )
     attention.set_defaults(run=run)
 
 
 def run(arguments: argparse.Namespace) -> int:
     """Hand the options to the benchmark."""
+    if arguments.short and (arguments.cases or arguments.json or arguments.plot):
+        raise bad("--short", "given without cases, --json and --plot", True, "It only prints a table.")
     from longspan.bench import attention
 
     attention.run(

@@ -52,7 +52,7 @@ def cpu() -> dict[str, Any]:
     features = {flag for flag in (flags[1] if flags else "").split() if re.match(r"avx|fma|f16c|amx", flag)}
     amx = "unknown" if any(flag.startswith("amx") for flag in features) else "absent"
     try:
-        from longspan import _native
+        import longspan._native as _native
 
         features = {name for name, present in _native.features().items() if present}
         amx = _native.amx_state()
@@ -69,7 +69,7 @@ def cpu() -> dict[str, Any]:
 def native() -> dict[str, Any]:
     """Which instruction sets the native core has and uses; if it is missing, why and what to do."""
     try:
-        from longspan import _native
+        import longspan._native as _native
     except ImportError as error:
         return {"available": False, "reason": f"{_origin()} ({error})", "repair": REPAIR}
     supported = _native.targets()

@@ -1,20 +1,21 @@
-"""`longspan draw` and `longspan explain`: what a pattern looks like, allows and costs."""
+"""`longspan draw`, `explain` and `report`: what patterns look like, allow and cost."""
 
 import argparse
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from longspan.errors import bad
+from longspan.errors import bad, whole
 
 if TYPE_CHECKING:
     from longspan.layout import Layout
+    from longspan.patterns import Pattern
 
 ENDINGS = {"text": "txt", "svg": "svg"}
 FORMS = "a name from the gallery, an expression such as 'Window(256) | GlobalTokens()', or JSON"
 
 
 def add_to(verbs: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
-    """Declare both verbs."""
+    """Declare the verbs."""
     drawing = verbs.add_parser("draw", help="draw patterns as text or SVG")
     drawing.add_argument("patterns", nargs="*", metavar="PATTERN", help=f"{FORMS} (default: the gallery)")
     _add_layout(drawing, None, "length of each document (default: what suits the picture)")
@@ -24,18 +25,28 @@ def add_to(verbs: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None
     drawing.add_argument("--out", type=Path, metavar="PATH", help="a file, or a folder for several pictures")
     drawing.set_defaults(run=draw, style="text")
 
-    explaining = verbs.add_parser("explain", help="say what a pattern allows and what it costs")
+    explaining = verbs.add_parser("explain", help="say what a pattern allows and how it would be computed")
     explaining.add_argument("pattern", metavar="PATTERN", help=FORMS)
     _add_layout(explaining, [4096], "length of each document (default: 4096)")
-    explaining.add_argument(
-        "--heads", type=int, metavar="N", help="heads (default: what the pattern lists, or 12)"
-    )
+    _add_heads(explaining)
     explaining.set_defaults(run=explain)
+
+    reporting = verbs.add_parser("report", help="say what a stack of layers costs and how far it reaches")
+    reporting.add_argument("patterns", nargs="+", metavar="PATTERN", help=f"{FORMS}, the first layer first")
+    _add_layout(reporting, [4096], "length of each document (default: 4096)")
+    _add_heads(reporting)
+    reporting.add_argument("--repeat", type=int, default=1, metavar="N", help="stack the patterns N times")
+    reporting.add_argument("--size", type=int, default=64, metavar="D", help="head size (default: 64)")
+    reporting.set_defaults(run=report)
 
 
 def _add_layout(verb: argparse.ArgumentParser, default: list[int] | None, lengths: str) -> None:
     verb.add_argument("--length", type=_numbers, default=default, metavar="N,...", help=lengths)
     verb.add_argument("--marked", type=_numbers, metavar="I,...", help="global tokens of each document")
+
+
+def _add_heads(verb: argparse.ArgumentParser) -> None:
+    verb.add_argument("--heads", type=int, metavar="N", help="heads (default: what a pattern lists, or 12)")
 
 
 def _numbers(text: str) -> list[int]:
@@ -89,12 +100,29 @@ def _save(path: Path, text: str) -> None:
 
 
 def explain(arguments: argparse.Namespace) -> int:
-    """Print the pattern in words and what its plan holds."""
+    """Print the pattern in words, and its plan."""
     from longspan.cli.expression import pattern
     from longspan.engine.plan import plan
 
     one = pattern(arguments.pattern)
-    heads = (one.heads_declared or 12) if arguments.heads is None else arguments.heads
-    made = plan(one, _layout(arguments.length, arguments.marked), heads=heads)
-    print(f"{one!r}\n\n{one.explain()}\n\n{made.explain()}")
+    made = plan(one, _layout(arguments.length, arguments.marked), heads=_heads(arguments, one))
+    print(f"{one.explain()}\n\n{made.explain()}")
     return 0
+
+
+def report(arguments: argparse.Namespace) -> int:
+    """Print receptive field, pairs, memory and time of the layers, and their graphs."""
+    from longspan.cli.expression import pattern
+    from longspan.engine.report import report as report_on
+
+    layers = [pattern(text) for text in arguments.patterns] * whole("--repeat", arguments.repeat, 1)
+    layout = _layout(arguments.length, arguments.marked)
+    print(report_on(layers, layout, heads=_heads(arguments, *layers), size=arguments.size))
+    return 0
+
+
+def _heads(arguments: argparse.Namespace, *patterns: "Pattern") -> int:
+    """As many as asked for, or as a pattern lists, or twelve as in base models."""
+    if arguments.heads is not None:
+        return int(arguments.heads)
+    return next((one.heads_declared for one in patterns if one.heads_declared), 12)

@@ -177,12 +177,11 @@ def _pairs(q: Tiles, chosen: IntArray, keys: _Keys, reach: Reach, step: int) -> 
 
 
 def _in_order(tiles: list[Tiles]) -> tuple[IntArray, IntArray]:
-    """The rows of all tiles by document and position, and the new place of each tile."""
+    """The rows of all tiles by document, and the new place of each tile."""
     if len(tiles) == 1:
         return tiles[0].rows, np.arange(len(tiles[0]))
-    none = np.zeros(0, np.int32)
-    lo, document = (np.concatenate([none, *(getattr(t, name) for t in tiles)]) for name in ("lo", "document"))
-    order = np.lexsort((lo, document))
+    document = np.concatenate([np.zeros(0, np.int32), *(t.document for t in tiles)])
+    order = np.argsort(document, kind="stable")
     rows = np.concatenate([np.zeros((0, TILE), np.int32), *(t.rows for t in tiles)])[order]
     return rows, np.argsort(order)
 

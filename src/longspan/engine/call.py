@@ -70,10 +70,11 @@ def attention(
     return_lse: bool = False,
     backend: str | None = None,
 ) -> Tensor | tuple[Tensor, Tensor]:
-    """Softmax attention over the pairs of a plan: q (N, H, D), k and v (K, H, D) of any strides to out (N, H, D).
+    """Softmax attention over the pairs of a plan: q (N, H, D), k and v (K, H, D), any strides, to (N, H, D).
 
-    score = scale * (q . k + (q + content) . relative[label]) + table[label] + log m; `scale` is D ** -0.5 if not
-    given. With `return_lse` also the log-sum-exp of each row's scores, (N, H). A row with nothing to see is 0.
+    score = scale * (q . k + (q + content) . relative[label]) + table[label] + log m, where m counts the pair
+    and `scale` is D ** -0.5 if not given. A row with nothing to see is 0. With `return_lse` the result is
+    (out, lse): lse is the log-sum-exp of each row's scores, (N, H), which `merge` takes.
 
     >>> import longspan as ls
     >>> plan = ls.plan(ls.patterns.Window(1), ls.Layout.packed([4]), heads=2)
@@ -115,17 +116,17 @@ def attention_weights(
     arrays = _arrays(plan, q)
     _check_rows(q, k, arrays)
     chosen, again = _chosen(rows, q).unique(return_inverse=True)
-    count, label = (x if x is None else x[arrays.head_class] for x in decode(arrays, chosen))
+    count, label = decode(arrays, chosen)
+    seen = count[arrays.head_class] > 0  # (C, R, K) -> (H, R, K)
     wide = arithmetic(q.dtype)
     given = _take_terms(terms, plan, q) if terms else (None, None, None)
     relative, content, table = (x if x is None else x.to(wide) for x in given)
-    score = reference.scores(
-        q[chosen].to(wide), k.to(wide), count, _scale(scale, q), label, relative, content, table
-    )
-    probability, _ = reference.softmax(score)  # (H, R, K)
-    seen = count > 0
+    count, label = count[arrays.head_class], None if label is None else label[arrays.head_class]
+    rows_q, factor = q[chosen].to(wide), _scale(scale, q)
+    score = reference.scores(rows_q, k.to(wide), count, factor, label, relative, content, table)
+    probability, _ = reference.softmax(score)
     most = int(seen.sum(-1).max()) if seen.numel() else 0
-    keys = seen.byte().argsort(-1, descending=True, stable=True)[..., :most]
+    keys = seen.byte().argsort(dim=-1, descending=True, stable=True)[..., :most]
     behind = ~seen.gather(2, keys)
     columns = (
         probability.gather(2, keys),
@@ -151,20 +152,22 @@ def _check_tensors(q: Tensor, k: Tensor, v: Tensor) -> None:
 
 def _arrays(plan: Plan, q: Tensor) -> PlanArrays:
     if not isinstance(plan, Plan):
-        raise bad("plan", "a Plan", type(plan).__name__, "Make one with longspan.plan(pattern, layout, heads=...).")
+        raise bad("plan", "a Plan", type(plan).__name__, "Make one: plan(pattern, layout, heads=...).")
     return plan.arrays if q.device.type == "cpu" else plan.to(q.device)
 
 
 def _check_rows(q: Tensor, k: Tensor, arrays: PlanArrays) -> None:
     heads, size = q.shape[1:]
     if q.shape[0] != arrays.q_sites.shape[0]:
-        rows = f"{arrays.q_sites.shape[0]} rows as the plan's queries have"
+        rows = f"of {arrays.q_sites.shape[0]} rows like the plan's queries"
         raise bad("q", rows, q.shape[0], "Make a plan for this layout.")
     if k.shape[0] != arrays.k_positions.shape[0]:
-        rows = f"{arrays.k_positions.shape[0]} rows as the plan's keys have"
+        rows = f"of {arrays.k_positions.shape[0]} rows like the plan's keys"
         raise bad("k", rows, k.shape[0], "Make a plan for this layout.")
     if heads != arrays.head_class.shape[0]:
-        raise bad("q", f"of {arrays.head_class.shape[0]} heads as the plan is", heads, "Make a plan with heads=.")
+        raise bad(
+            "q", f"of {arrays.head_class.shape[0]} heads like the plan", heads, "Make a plan with heads=..."
+        )
     if size < 1:
         raise bad("q", "of head size at least 1", size)
     if k.shape[1] != heads or k.shape[2] != size:
@@ -179,7 +182,7 @@ def _scale(scale: float | None, q: Tensor) -> float:
     return float(scale)
 
 
-def _take_terms(terms: Iterable[Term], plan: Plan, q: Tensor) -> tuple[Tensor | None, Tensor | None, Tensor | None]:
+def _take_terms(terms: Iterable[Term], plan: Plan, q: Tensor) -> tuple[Tensor | None, ...]:
     """(relative, content, table), checked against the plan and q."""
     if plan.labels is None:
         raise InputError(
@@ -218,7 +221,7 @@ def _chosen(rows: Iterable[int] | Tensor, q: Tensor) -> Tensor:
     chosen = torch.as_tensor(rows if isinstance(rows, Tensor) else list(rows), device=q.device)
     chosen = chosen.long() if not chosen.numel() else chosen
     if chosen.dim() != 1 or chosen.is_floating_point() or chosen.dtype == torch.bool:
-        raise bad("rows", "a list of row numbers", rows, "Use mask.nonzero().flatten() to turn a mask into rows.")
+        raise bad("rows", "a list of row numbers", rows, "Use mask.nonzero().flatten() for a mask.")
     for row in (chosen.min(), chosen.max()) if chosen.numel() else ():
         if not 0 <= row < len(q):
             raise bad("rows", f"row numbers from 0 to {len(q) - 1}", int(row))

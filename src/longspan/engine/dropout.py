@@ -29,7 +29,8 @@ class Dropout:
             raise bad("p", "at least 0 and less than 1", self.p)
         if isinstance(self.seed, Tensor):
             if self.seed.dtype != torch.int64 or self.seed.dim():
-                raise bad("seed", "an int64 scalar tensor", f"{self.seed.dtype} of shape {tuple(self.seed.shape)}")
+                found = f"{self.seed.dtype} of shape {tuple(self.seed.shape)}"
+                raise bad("seed", "an int64 scalar tensor", found, "Use torch.tensor(7).")
         elif type(self.seed) is not int or not -(2**63) <= self.seed < 2**63:
             raise bad("seed", "a whole number of 64 bits", self.seed)
 

@@ -88,13 +88,15 @@ class LabelTiles:
         octets = np.array(self.allowed, "<u8").reshape(-1, TILE, 1).view(np.uint8)
         allowed = np.unpackbits(octets, axis=2, bitorder="little").view(bool)
         used = self._used(labels[allowed])
-        rank: IntArray = np.maximum(np.cumsum(used) - 1, 0)[np.clip(labels, 0, used.size - 1)]
+        place = np.maximum(np.cumsum(used, dtype=np.int32) - 1, 0)
+        rank: IntArray = place[np.clip(labels, 0, used.size - 1)]
         values = np.flatnonzero(used)
         up, ramps_up = _ramps(rank, allowed, values.size)
+        if ramps_up.all():
+            return up, values
         down, ramps_down = _ramps(values.size - 1 - rank, allowed, values.size)
-        if np.count_nonzero(ramps_down) > np.count_nonzero(ramps_up):
-            return down, values[::-1]
-        return up, values
+        more = np.count_nonzero(ramps_down) > np.count_nonzero(ramps_up)
+        return (down, values[::-1]) if more else (up, values)
 
     def _used(self, labels: IntArray) -> BoolArray:
         size = self.labels.size
@@ -119,5 +121,6 @@ def _ramps(rank: IntArray, allowed: BoolArray, size: int) -> tuple[IntArray, Boo
     # A row without allowed pairs goes on from its neighbour, one rank lower for each row, as distances do.
     before = np.maximum.accumulate(np.where(some, COLUMN, -1), axis=1)
     source = np.where(before < 0, np.argmax(some, axis=1)[:, None], before)
-    start = np.clip(np.take_along_axis(low, source, axis=1) + source - COLUMN, -TILE, size)
-    return np.where(ramp[:, None, None], start[:, :, None] + COLUMN, rank).astype(np.int32), ramp
+    begin = np.clip(np.take_along_axis(low, source, axis=1) + source - COLUMN, -TILE, size)
+    tiles = np.where(ramp[:, None, None], begin[:, :, None] + COLUMN, rank)
+    return tiles.astype(np.int32, copy=False), ramp

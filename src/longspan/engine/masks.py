@@ -117,7 +117,8 @@ def _judged(
     """
     found, pool = [np.zeros((3, 0), np.int64)], Pool()
     for look in looks(q, k, pairs, likeness, pattern.grain):
-        count = pattern.count(look.q, look.k)  # (A, height / grain, width / grain)
+        shape = np.broadcast_shapes(look.q.shape, look.k.shape)  # (A, height / grain, width / grain)
+        count = np.broadcast_to(pattern.count(look.q, look.k), shape)
         for m in _values(count):
             bits = pack(np.repeat(count == m, look.grain, axis=2))
             masks = np.zeros((look.kinds.size, TILE), np.uint64)

@@ -7,7 +7,7 @@ from longspan.errors import InputError, bad
 
 
 def merge(*parts: tuple[Tensor, Tensor]) -> tuple[Tensor, Tensor]:
-    """One softmax over the keys of every part: (out (..., D), lse (...)) pairs to one such pair, differentiable.
+    """One softmax over the keys of all parts: pairs out (..., D), lse (...) to one such pair; differentiable.
 
     A row that saw nothing in a part (lse -inf) takes nothing from it; one that saw nothing at all stays 0.
 

@@ -16,18 +16,22 @@ _PROBLEM = (
 )
 _LIBRARY = torch.library.Library("longspan", "DEF")
 _LIBRARY.define(f"attend({_PROBLEM}) -> (Tensor, Tensor)")
-_LIBRARY.define(f"attend_backward(Tensor grad_out, Tensor? grad_lse, Tensor out, Tensor lse, {_PROBLEM}) -> Tensor[]")
+_LIBRARY.define(
+    f"attend_backward(Tensor grad_out, Tensor? grad_lse, Tensor out, Tensor lse, {_PROBLEM}) -> Tensor[]"
+)
 
 Arguments = tuple[Any, ...]  # what _PROBLEM lists; an empty backend name leaves the choice open
 
 
 def attend(problem: Problem, backend: str = "") -> tuple[Tensor, Tensor]:
-    """(out, lse), differentiable; by the operator only where something watches operators, because it costs more."""
+    """(out, lse), differentiable; through the operator, which costs more, only where something watches it."""
+    pair: tuple[Tensor, Tensor]
     if torch.compiler.is_compiling() or not _alone(problem.q, problem.k, problem.v):
-        out, lse = torch.ops.longspan.attend(*problem[:3], list(problem.arrays), *problem[4:], backend)
-        return out, lse
+        pair = torch.ops.longspan.attend(*problem[:3], list(problem.arrays), *problem[4:], backend)
+        return pair
     if torch.is_grad_enabled() and any(x is not None and x.requires_grad for x in _differentiable(problem)):
-        return _Attend.apply(*problem[:3], list(problem.arrays), *problem[4:], backend)  # type: ignore[no-any-return]
+        pair = _Attend.apply(*problem[:3], problem.arrays, *problem[4:], backend)  # type: ignore[no-untyped-call]
+        return pair
     return choose(problem, backend or None).forward(problem)
 
 
@@ -36,9 +40,10 @@ def _differentiable(problem: Problem) -> tuple[Tensor | None, ...]:
 
 
 def _alone(*tensors: Tensor) -> bool:
-    """Whether a direct call is all that an operator call would come to: plain tensors, no mode, no transform."""
-    plain = all(type(x) is Tensor or type(x) is torch.nn.Parameter for x in tensors)
-    return plain and not torch._C._len_torch_dispatch_stack() and torch._C._functorch.peek_interpreter_stack() is None
+    """Whether an operator call would come to a direct call: plain tensors, no mode, no function transform."""
+    if torch._C._len_torch_dispatch_stack() or torch._C._functorch.peek_interpreter_stack() is not None:
+        return False
+    return all(type(x) is Tensor or type(x) is torch.nn.Parameter for x in tensors)
 
 
 def _problem(arguments: Arguments) -> tuple[Problem, str | None]:
@@ -51,7 +56,9 @@ def _forward(*arguments: Any) -> tuple[Tensor, Tensor]:
     return choose(problem, backend).forward(problem)
 
 
-def _backward(grad_out: Tensor, grad_lse: Tensor | None, out: Tensor, lse: Tensor, *arguments: Any) -> list[Tensor]:
+def _backward(
+    grad_out: Tensor, grad_lse: Tensor | None, out: Tensor, lse: Tensor, *arguments: Any
+) -> list[Tensor]:
     problem, backend = _problem(arguments)
     found = choose(problem, backend).backward(problem, out, lse, grad_out, grad_lse)
     return [gradient for gradient in found if gradient is not None]
@@ -61,15 +68,10 @@ class _Attend(torch.autograd.Function):
     """Autograd of both ways: by itself past the dispatcher, and registered with the operator."""
 
     @staticmethod
-    def forward(*arguments: Any) -> tuple[Tensor, Tensor]:
-        return _forward(*arguments)
-
-    @staticmethod
-    def setup_context(ctx: Any, inputs: Arguments, output: tuple[Tensor, Tensor]) -> None:
-        q, k, v, plan, scale, relative, content, table, dropout, seed, backend = inputs
-        ctx.save_for_backward(*output, q, k, v, relative, content, table, seed, *plan)
-        ctx.numbers = scale, dropout, backend
-        ctx.set_materialize_grads(False)
+    def forward(ctx: Any, *arguments: Any) -> tuple[Tensor, Tensor]:
+        output = _forward(*arguments)
+        _save(ctx, arguments, output)
+        return output
 
     @staticmethod
     def backward(ctx: Any, grad_out: Tensor | None, grad_lse: Tensor | None) -> tuple[Tensor | None, ...]:
@@ -84,6 +86,20 @@ class _Attend(torch.autograd.Function):
         dq, dk, dv = next(found), next(found), next(found)
         terms = [None if x is None else next(found) for x in (relative, content, table)]
         return dq, dk, dv, None, None, *terms, None, None, None
+
+
+def _save(ctx: Any, inputs: Arguments, output: tuple[Tensor, Tensor]) -> None:
+    """Keeps for backward what it needs."""
+    q, k, v, plan, scale, relative, content, table, dropout, seed, backend = inputs
+    ctx.save_for_backward(*output, q, k, v, relative, content, table, seed, *plan)
+    ctx.numbers = scale, dropout, backend
+    ctx.set_materialize_grads(False)
+
+
+def _operator_backward(ctx: Any, *grads: Tensor | None) -> tuple[Any, ...]:
+    """The same, but an operator wants one gradient for each tensor in a list."""
+    dq, dk, dv, _, *rest = _Attend.backward(ctx, *grads)
+    return dq, dk, dv, [None] * len(PlanArrays._fields), *rest
 
 
 def _once(ctx: Any, *grads: Any) -> None:
@@ -106,7 +122,5 @@ _LIBRARY.impl("attend", _forward, "CompositeExplicitAutograd")
 _LIBRARY.impl("attend_backward", _backward, "CompositeExplicitAutograd")
 torch.library.register_fake("longspan::attend", _fake_forward, lib=_LIBRARY)
 torch.library.register_fake("longspan::attend_backward", _fake_backward, lib=_LIBRARY)
-torch.library.register_autograd(
-    "longspan::attend", _Attend.backward, setup_context=_Attend.setup_context, lib=_LIBRARY
-)
+torch.library.register_autograd("longspan::attend", _operator_backward, setup_context=_save, lib=_LIBRARY)
 torch.library.register_autograd("longspan::attend_backward", _once, lib=_LIBRARY)

@@ -30,7 +30,7 @@ def oracle(
 
     >>> from longspan.patterns import Window
     >>> x = torch.ones(3, 1, 2, dtype=torch.float64)
-    >>> oracle(x, x, x, Window(1), Layout.packed([3]))[1].exp().mul(1 / 2.718281828 ** 2**0.5).flatten()
+    >>> oracle(x, x, x, Window(1), Layout.packed([3]))[1].exp().mul(1 / 2.718281828**2**0.5).flatten()
     tensor([2.0000, 3.0000, 2.0000], dtype=torch.float64)
     """
     keys = queries if keys is None else keys
@@ -46,8 +46,11 @@ def oracle(
                 table = term.table
     keep = None
     if dropout is not None:
-        site = [torch.tensor(column) for column in (queries.sites.document, queries.sites.position)]
-        keep = keep_matrix(dropout.counter(q.device), dropout.p, *site, torch.tensor(keys.sites.position), q)
+        document, position, k_position = (
+            torch.tensor(column)
+            for column in (queries.sites.document, queries.sites.position, keys.sites.position)
+        )
+        keep = keep_matrix(dropout.counter(q.device), dropout.p, document, position, k_position, q)
     score = scores(q, k, count, _scale(q, scale), label, relative, content, table)
     probability, lse = softmax(score)
     return weigh(probability, v, keep), lse.T
@@ -58,10 +61,9 @@ def _scale(q: Tensor, scale: float | None) -> float:
 
 
 def counts(pattern: Pattern, queries: Layout, keys: Layout, heads: int) -> Tensor:
-    """How often each head counts each pair: (H, N, K) int32; 0 across documents and where a row does not exist."""
-    q, k = queries.sites[:, None], keys.sites[None, :]
-    met = (q.document == k.document) & q.exists & k.exists
-    return torch.tensor(np.stack([pattern.head(h).count(q, k) * met for h in range(heads)]).astype(np.int32))
+    """How often each head counts each pair, 0 where they may not meet at all: (H, N, K) int32."""
+    matrices = [pattern.head(h).matrix(queries, keys) for h in range(heads)]
+    return torch.tensor(np.stack(matrices).astype(np.int32))
 
 
 def label_matrix(labels: Labels, queries: Layout, keys: Layout) -> Tensor:
@@ -110,6 +112,10 @@ def softmax(score: Tensor) -> tuple[Tensor, Tensor]:
 
 
 def weigh(probability: Tensor, v: Tensor, keep: Tensor | None) -> Tensor:
-    """The mean of the values: (H, N, K), (K, H, D) -> (N, H, D)."""
+    """The mean of the values: (H, N, K), (K, H, D) -> (N, H, D); NaN and inf reach only rows that see them."""
     weight = probability if keep is None else probability * keep
-    return torch.einsum("hnk,khd->nhd", weight, v)
+    sick = ~v.isfinite()
+    if not sick.any():
+        return torch.einsum("hnk,khd->nhd", weight, v)
+    reached = torch.einsum("hnk,khd->nhd", (probability != 0).to(v.dtype), sick.to(v.dtype)) > 0
+    return weigh(probability, v.masked_fill(sick, 0), keep).masked_fill(reached, torch.nan)

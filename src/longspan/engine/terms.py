@@ -9,7 +9,7 @@ from longspan.errors import bad
 
 @dataclass(frozen=True, eq=False)
 class RelativeKeys:
-    """Adds scale * (q + content) . relative[label] to a pair's score (Shaw et al. 2018; Transformer-XL, §3.3).
+    """Adds scale * (q + content) . relative[label] to a pair's score (Shaw et al.; Transformer-XL, §3.3).
 
     >>> import torch
     >>> RelativeKeys(torch.zeros(9, 2, 4), content=torch.zeros(2, 4)).relative.shape

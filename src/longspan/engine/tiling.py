@@ -8,7 +8,8 @@ from typing import Any, TypeAlias
 import numpy as np
 import numpy.typing as npt
 
-from longspan.layout import FARTHEST, Site
+from longspan.errors import FARTHEST
+from longspan.layout import Site
 from longspan.patterns.base import Reach, Spans
 from longspan.shapes import BoolArray, IntArray
 
@@ -47,8 +48,6 @@ class Tiles:
     @staticmethod
     def concat(parts: "list[Tiles]") -> "Tiles":
         """The tiles of all parts, one after the other."""
-        if len(parts) == 1:
-            return parts[0]
         sites = [part.sites for part in parts]
         tags = {name: np.concatenate([site.tags[name] for site in sites]) for name in sites[0].tags}
         joined = Site(**{name: _stack(sites, name) for name in _names(Site, but="tags")}, tags=tags)
@@ -86,7 +85,7 @@ class Tiles:
 
 
 def query_tiles(site: Site, step: int, split: bool) -> Tiles:
-    """Every row once, by document and position: blocks of 64 * step rows, one tile for each residue.
+    """Every row once, by document, residue and position: blocks of 64 * step rows, one tile for each residue.
 
     Rows that do not exist, and marked rows if `split`, are taken out into tiles of their own, by document.
     """
@@ -99,7 +98,7 @@ def query_tiles(site: Site, step: int, split: bool) -> Tiles:
         pieces = [(rows, lane + (i << 48), block) for i, (rows, lane, block) in enumerate(pieces)]
         rows, lane, block = (np.concatenate(column) for column in zip(*pieces, strict=True))
     tiles = _cut(site, rows, lane, block, step)
-    order = np.lexsort((tiles.lo, tiles.document))
+    order = np.argsort(tiles.document, kind="stable")  # lane after lane: neighbours share key tiles
     return tiles if np.all(order[1:] > order[:-1]) else tiles[order]
 
 

@@ -6,7 +6,7 @@ splits_marked) is a hint that lets plans be built fast; each is a superset of th
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, fields
-from inspect import Parameter, signature
+from inspect import Parameter, getdoc, signature
 from typing import Any, ClassVar, cast
 
 import numpy as np
@@ -156,12 +156,12 @@ class Pattern:
 
     def explain(self) -> str:
         """What the pattern allows, in one sentence for each part."""
-        raise NotImplementedError
+        return (getdoc(type(self)) or repr(self)).splitlines()[0]
 
     @classmethod
     def examples(cls) -> "tuple[Pattern, ...]":
         """Small instances, which tests and drawings sweep over."""
-        raise NotImplementedError
+        return ()
 
     def draw(
         self,

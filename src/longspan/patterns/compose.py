@@ -68,10 +68,6 @@ class _Composite(Pattern):
     def __repr__(self) -> str:
         return self.sign.join(f"({p!r})" if isinstance(p, _Composite) else repr(p) for p in self.parts)
 
-    @classmethod
-    def examples(cls) -> tuple[Pattern, ...]:
-        return ()  # `longspan.patterns.examples` has compositions of its own
-
 
 @dataclass(frozen=True, repr=False)
 class Union(_Composite):

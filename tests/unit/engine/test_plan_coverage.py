@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 
 from helpers import dense_counts, true_counts
 from longspan.engine.plan import Plan, plan
-from longspan.layout import Layout
+from longspan.layout import Layout, Site
 from longspan.patterns import (
     BlockWindow,
     ByLength,
@@ -98,6 +98,23 @@ def test_a_plan_covers_its_pattern(pattern: Pattern, size: int) -> None:
     check(pattern, Layout.packed([size], marked=[{0, size // 3, size - 1}]))
 
 
+@pytest.mark.parametrize("pattern", [*EVERY, *MIXED], ids=repr)
+def test_tiles_that_look_alike_are_alike(pattern: Pattern) -> None:
+    marked = [[0, 64, 200], [64], [300, 301]]
+    check(pattern, Layout.packed([450, 130, 333], marked=marked, start=[0, 64, 5]))
+
+
+@pytest.mark.parametrize("pattern", [*EVERY, *MIXED], ids=repr)
+def test_a_pattern_says_the_same_after_its_shift(pattern: Pattern) -> None:
+    one = pattern.head(0)
+    site = Layout.packed([90], marked=[[3, 50]]).sites
+    position, length = site.position + one.shift, site.length * 2
+    moved = Site(position, position, site.document + 1, length, site.marked, site.exists)
+    if one.shift:
+        before, after = (one.count(s[:, None], s[None, :]) for s in (site, moved))
+        np.testing.assert_array_equal(before, after)
+
+
 def documents() -> Layout:
     marked = [[0, 69], [], [0], [], [3, 64, 65, 130]]
     return Layout.packed([70, 0, 1, 64, 131], marked=marked, start=[0, 4, 0, 7, 64])
@@ -176,7 +193,7 @@ def layouts(draw: st.DrawFn) -> Layout:
     return Layout.join(layout, layout.pool(4, 4)) if kind == "joined" else layout
 
 
-@settings(max_examples=120, deadline=None)
+@settings(max_examples=80, deadline=None)
 @given(patterns(), layouts(), st.data())
 def test_random_compositions_are_covered(pattern: Pattern, queries: Layout, data: st.DataObject) -> None:
     keys = data.draw(layouts().filter(lambda keys: keys.documents == queries.documents) | st.just(queries))

@@ -1,5 +1,7 @@
 """Pictures of patterns."""
 
+import json
+import re
 from pathlib import Path
 from xml.etree import ElementTree
 
@@ -80,3 +82,20 @@ def test_the_pictures_of_the_documentation_are_up_to_date(tmp_path: Path) -> Non
 def test_the_page_on_patterns_shows_every_picture() -> None:
     page = (DOCS / "patterns.md").read_text(encoding="utf-8")
     assert all(f"pictures/{name}.svg" in page for name in gallery())
+
+
+def test_the_python_on_the_page_runs() -> None:
+    page, known = (DOCS / "patterns.md").read_text(encoding="utf-8"), dict(Pattern.registry)
+    try:
+        for block in re.findall(r"```python\n(.*?)```", page, re.DOTALL):
+            exec(block, {"print": str})
+        assert Pattern.from_json({"pattern": "SameSegment"}).explain().startswith("Tokens of equal")
+    finally:
+        Pattern.registry.clear()
+        Pattern.registry.update(known)
+
+
+def test_the_json_on_the_page_is_read() -> None:
+    page = (DOCS / "patterns.md").read_text(encoding="utf-8")
+    (data,) = re.findall(r"```json\n(.*?)```", page, re.DOTALL)
+    assert Pattern.from_json(json.loads(data)) == Window(256) | GlobalTokens()

@@ -1,6 +1,7 @@
 """Patterns as graphs: stars, diameters, eigenvalues, receptive fields."""
 
 from collections.abc import Callable
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -83,6 +84,24 @@ def test_the_published_draws_leave_the_diameter_linear() -> None:
     assert found[1] > 60
 
 
+@pytest.mark.parametrize("n", [1024, 4096, 16384])
+def test_the_page_on_theory_tells_what_the_graphs_say(n: int) -> None:
+    window, star = BlockWindow(64), GlobalBlocks(64)
+    rows = [
+        window,
+        *(window | RandomBlocks(64, 3, plan) for plan in ("uniform", "tf", "hf-eval")),
+        window | star,
+    ]
+    rows += [window | star | RandomBlocks(64, 3, plan) for plan in ("uniform", "tf")]
+    page = (Path(__file__).parents[3] / "docs/theory.md").read_text(encoding="utf-8")
+    table = [line.split("|")[2:-1] for line in page.splitlines() if line.endswith((" |",)) and "0." in line]
+    layout, column = Layout.packed([n]), [1024, 4096, 16384].index(n)
+    assert [int(cells[column]) for cells in table] == [diameter(pattern, layout) for pattern in rows]
+    if n == 4096:
+        values = [f"{second_eigenvalue(pattern, layout):.3f}" for pattern in rows]
+        assert [cells[3].strip() for cells in table] == values
+
+
 def test_some_graphs_never_connect() -> None:
     assert diameter(Causal(), Layout.packed([9])) is None
     assert diameter(Window(1, dilation=2), Layout.packed([9])) is None
@@ -110,7 +129,7 @@ def test_random_blocks_open_the_spectral_gap() -> None:
     mixed = second_eigenvalue(BlockWindow(8) | RandomBlocks(8, 3, "uniform"), layout)
     assert window > 0.99
     assert mixed < 0.8
-    assert second_eigenvalue(Full(), layout) == pytest.approx(0)
+    assert second_eigenvalue(Full(), Layout.packed([90])) == pytest.approx(0)
 
 
 def test_the_receptive_field_grows_by_the_radius_with_each_layer() -> None:

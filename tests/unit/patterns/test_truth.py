@@ -1,13 +1,24 @@
 """Every registered pattern counts what a slow, plain predicate says."""
 
 from collections.abc import Callable
+from functools import cache
 from typing import Any, NamedTuple
 
 import numpy as np
 import pytest
 
 from longspan.layout import Layout, Site
-from longspan.patterns import BlockWindow, Fixed, GlobalBlocks, Pattern, Spans, Strided, Window, sweep
+from longspan.patterns import (
+    BlockWindow,
+    Fixed,
+    GlobalBlocks,
+    Pattern,
+    RandomBlocks,
+    Spans,
+    Strided,
+    Window,
+    sweep,
+)
 from unit.patterns.places import PLACES
 
 
@@ -32,7 +43,13 @@ def global_blocks(p: Any, q: Token, k: Token) -> int:
 
 def random_blocks(p: Any, q: Token, k: Token) -> int:
     row, blocks = q.position // p.block, -(-q.length // p.block)
-    return p.picks(blocks)[row].tolist().count(k.position // p.block) if row < blocks else 0
+    return picks(p, blocks)[row].count(k.position // p.block) if row < blocks else 0
+
+
+@cache
+def picks(p: RandomBlocks, blocks: int) -> list[list[int]]:
+    rows: list[list[int]] = p.picks(blocks).tolist()
+    return rows
 
 
 def strided(p: Any, q: Token, k: Token) -> int:

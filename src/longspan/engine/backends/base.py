@@ -55,7 +55,7 @@ class Backend(Protocol):
 
 
 def arithmetic(dtype: torch.dtype) -> torch.dtype:
-    """The dtype computed in: half types are widened, because a bfloat16 matmul may trap on CPUs that claim AMX."""
+    """The dtype computed in; half types are widened: a bfloat16 matmul may trap on a CPU that claims AMX."""
     return torch.float64 if dtype == torch.float64 else torch.float32
 
 

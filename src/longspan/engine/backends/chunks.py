@@ -6,15 +6,13 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from longspan.shapes import BoolArray, IntArray
-
 SEGMENT = 64  # entries of one query tile computed at once; longer rows are merged by log-sum-exp
 SCORES = 2**21  # scores of one chunk: 8 MB of float32
 PADDING = 0.25  # at most this part of a chunk's entries is padding
 
 
 class Chunk(NamedTuple):
-    """Query tiles with their entries, padded in front; then those that need a mask, then those that need none."""
+    """Query tiles with their entries: padding in front, then those that need a mask, then the others."""
 
     tiles: Tensor  # (T,) query tiles
     entries: Tensor  # (T, E) entry numbers, -1 for padding
@@ -22,30 +20,30 @@ class Chunk(NamedTuple):
     first: bool  # the tiles' first segment, to be stored; later ones are merged into it
 
 
-def chunks(entries: IntArray, start: IntArray, whole: BoolArray, heads: int) -> list[Chunk]:
-    """Cuts the work of `heads` heads; query tile t owns entries start[t] to start[t + 1], `whole[k]`: tile k is full."""
-    if not len(entries):
-        return []
-    tile = np.repeat(np.arange(len(start) - 1), np.diff(start))
-    plain = (entries[:, 1] == -1) & whole[entries[:, 0]]
+def chunks(entries: Tensor, start: Tensor, whole: Tensor, heads: int) -> list[Chunk]:
+    """Cuts the work of some heads; query tile t owns entries start[t] to start[t + 1]."""
+    key, mask = entries[:, :2].cpu().numpy().T
+    first_entry, full = start.cpu().numpy(), whole.cpu().numpy()
+    tile = np.repeat(np.arange(len(first_entry) - 1), np.diff(first_entry))
+    plain = (mask == -1) & full[key]
     order = np.lexsort((plain, tile))
-    rank = np.arange(len(entries)) - start[tile]
+    rank = np.arange(len(tile)) - first_entry[tile]
     unit = np.flatnonzero(rank % SEGMENT == 0)  # a unit is one segment of one tile
-    size = np.diff(unit, append=len(entries))
-    masked = np.add.reduceat(~plain[order], unit, dtype=np.int64)
+    size = np.diff(unit, append=len(tile))
+    masked = np.diff(np.append(0, np.cumsum(~plain[order]))[np.append(unit, len(tile))])
     segment = rank[unit] // SEGMENT
     queue = np.lexsort((-masked, -size, segment))
     found, at = [], 0
     while at < len(queue):
         widest = size[queue[at]]
-        room = max(1, SCORES // (heads * 64 * 64 * widest))
-        members = queue[at : at + room]
+        members = queue[at : at + max(1, SCORES // (heads * 64 * 64 * widest))]
         alike = (segment[members] == segment[members[0]]) & (size[members] >= widest * (1 - PADDING))
-        members = members[: np.argmin(alike) if not alike.all() else None]
-        column = np.arange(widest) - (widest - size[members])[:, None]  # (T, E), negative where padded
+        members = members[: np.count_nonzero(np.logical_and.accumulate(alike))]
+        blank = widest - size[members]
+        column = np.arange(widest) - blank[:, None]  # (T, E), negative where padded
         number = np.where(column >= 0, order[unit[members][:, None] + np.maximum(column, 0)], -1)
-        first_plain = int((widest - size[members] + masked[members]).max())
-        is_first = bool(segment[members[0]] == 0)
-        found.append(Chunk(torch.tensor(tile[unit[members]]), torch.tensor(number), first_plain, is_first))
+        tiles, numbers = (torch.tensor(x, device=entries.device) for x in (tile[unit[members]], number))
+        first_plain = int((blank + masked[members]).max())
+        found.append(Chunk(tiles, numbers, first_plain, first=bool(segment[members[0]] == 0)))
         at += len(members)
     return found

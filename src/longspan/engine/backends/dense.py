@@ -1,7 +1,5 @@
 """The oracle as a backend: whole matrices decoded from the plan. For checking and looking, not for speed."""
 
-from typing import NamedTuple
-
 import torch
 from torch import Tensor
 
@@ -55,24 +53,18 @@ class Dense:
         return Gradients(*(g if g is None else g.to(problem.q.dtype).contiguous() for g in narrow))  # type: ignore[arg-type]
 
 
-class _Matrices(NamedTuple):
-    count: Tensor  # (H, N, K)
-    label: Tensor | None  # (H, N, K)
-    keep: Tensor | None  # (H, N, K)
-
-
-def _matrices(wide: Problem) -> _Matrices:
-    """Counts, labels and dropout of every pair."""
+def _matrices(wide: Problem) -> tuple[Tensor, Tensor | None, Tensor | None]:
+    """Counts, labels and dropout of every pair, (H, N, K) each."""
     arrays, keep = wide.arrays, None
     if wide.seed is not None:
         document, position = arrays.q_sites.unbind(1)
         keep = reference.keep_matrix(wide.seed, wide.dropout, document, position, arrays.k_positions, wide.q)
     count, label = decode(arrays)
-    return _Matrices(count[arrays.head_class], None if label is None else label[arrays.head_class], keep)
+    return count[arrays.head_class], None if label is None else label[arrays.head_class], keep
 
 
 def decode(arrays: PlanArrays, rows: Tensor | None = None) -> tuple[Tensor, Tensor | None]:
-    """Counts and labels the plan holds for each class, of all query rows or distinct chosen ones: (C, R, K) each."""
+    """What a plan counts and labels in each class, for all query rows or some distinct ones: (C, R, K)."""
     queries, keys, classes = len(arrays.q_sites), len(arrays.k_positions), len(arrays.class_start) - 1
     rows = torch.arange(queries, device=arrays.q_rows.device) if rows is None else rows
     slot = torch.full((queries + 1,), -1, device=rows.device)  # row -1 (padding) finds the last, added one

@@ -1,0 +1,26 @@
+#include "doors.h"
+
+#include <cstring>
+
+#if defined(__x86_64__)
+extern "C" {
+int ls_wide_forward(const ls_problem*, const ls_result*, const char*);
+int ls_wide_backward(const ls_problem*, const ls_gradient*, const char*);
+int ls_wide_supported(const char*);
+}
+#endif
+
+namespace stress {
+
+std::vector<Door> doors(const char* only) {
+    std::vector<Door> found;
+    for (const char* target : {"avx512", "avx2", "scalar"})
+        if (ls_target_supported(target)) found.push_back({target, target, ls_forward, ls_backward});
+#if defined(__x86_64__)
+    if (ls_wide_supported("avx512")) found.push_back({"wide", "avx512", ls_wide_forward, ls_wide_backward});
+#endif
+    if (only) std::erase_if(found, [&](const Door& door) { return std::strcmp(door.name, only) != 0; });
+    return found;
+}
+
+}  // namespace stress
