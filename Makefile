@@ -7,6 +7,9 @@ CLEAN := build/clean-venv
 DRAWN := longformer 'Window(3, dilation=2) & Causal()' 'BlockWindow(2) | GlobalBlocks(2) | RandomBlocks(2, 2, "uniform")'
 NATIVE := CMakeLists.txt $(wildcard csrc/*.* csrc/*/*.*)
 
+# Kept between builds, so that only what changed is compiled.
+INCREMENTAL := --no-build-isolation --config-settings=build-dir=build/native
+
 # The second name is what newer versions of pip read in isolated build environments.
 export PIP_CONSTRAINT := $(CURDIR)/constraints.txt
 export PIP_BUILD_CONSTRAINT := $(PIP_CONSTRAINT)
@@ -45,7 +48,7 @@ bench: $(VENV)/installed ## run every attention benchmark (long)
 
 wheel: $(VENV)/tools ## build a wheel and try it in a clean environment without a compiler
 	rm -rf dist $(CLEAN)
-	$(PIP) wheel . --no-deps --no-build-isolation --wheel-dir dist
+	$(PIP) wheel . --no-deps $(INCREMENTAL) --wheel-dir dist
 	$(PYTHON) -m venv $(CLEAN)
 	$(CLEAN)/bin/python -m pip install --quiet torch==2.13.0 dist/longspan-*.whl
 	cp .ci/try_wheel.py $(CLEAN)
@@ -68,5 +71,8 @@ $(VENV)/tools: constraints.txt
 	touch $@
 
 $(VENV)/installed: $(VENV)/tools pyproject.toml $(NATIVE)
-	$(PIP) install --quiet --no-build-isolation --editable '.[dev]'
+	$(PIP) install --quiet $(INCREMENTAL) --editable '.[dev]'
+	@# A compiler that failed must not be remembered, or installing one that works would change nothing.
+	@$(BIN)/python -c "import longspan._native" 2>/dev/null || { rm -rf build/native; \
+		echo "The native core was not built: see longspan doctor."; }
 	touch $@

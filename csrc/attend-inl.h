@@ -1,12 +1,6 @@
 // Forward: for each query tile, walk its key tiles; score, softmax against a running reference, weighted sum of values.
 // Scores live in base 2: log2(e) is folded into the packed queries.
 
-// Packed key tiles, reused by the query tiles that follow. Which slot a tile takes depends on its number only.
-struct KeySlot {
-    int64_t head, tile;
-    bool finite;
-};
-
 // What is known of a query tile's rows after some of its keys: sums of values and of probabilities, both relative to
 // 2^reference. The sum of probabilities is kept in lanes.
 struct State {
@@ -44,9 +38,8 @@ template <class T>
 struct Forward {
     const ls_problem& p;
     const ls_result& result;
-    int64_t slots;
     int dim, width;
-    KeySlot* slot;
+    Slots slots;               // packed key tiles, reused by the query tiles that follow
     float *keys, *values;      // [slots][dim][64], [slots][64][width]
     float *queries, *scores;   // [64][width], [64][64]
     State state, part;         // the tile's, and that of one of its later segments
@@ -54,26 +47,24 @@ struct Forward {
     Dropout dropout;
 
     Forward(const ls_job* job, Arena& arena)
-        : p(*job->problem), result(*job->result), slots(job->slots), dim(p.dim), width(int(round_up(p.dim, L))),
-          slot(arena.get<KeySlot>(slots)), keys(arena.get(slots * dim * LS_TILE)), values(arena.get(slots * LS_TILE * width)),
+        : p(*job->problem), result(*job->result), dim(p.dim), width(int(round_up(p.dim, L))),
+          slots(job->slots, p.plan.k_tiles, arena), keys(arena.get(job->slots * dim * LS_TILE)),
+          values(arena.get(job->slots * LS_TILE * width)),
           queries(arena.get(LS_TILE * width)), scores(arena.get(LS_TILE * LS_TILE)),
           state(State::at(arena.get(State::floats(width)), width)),
-          part(State::at(arena.get(State::floats(width)), width)), labels(p, width, arena), dropout(p) {
-        if (slot)
-            for (int64_t s = 0; s < slots; s++) slot[s].tile = -1;
-    }
+          part(State::at(arena.get(State::floats(width)), width)), labels(p, width, p.scale * LOG2E, 1.0f, arena), dropout(p) {}
 
     static Rows<T> rows_of(const ls_view& x, int64_t head) {
         return {(const typename T::type*)x.data + head * x.head, x.row, x.dim};
     }
 
-    int64_t pack_keys(int64_t head, int64_t tile, Tile k) {
-        int64_t s = tile % slots;
-        if (slot[s].tile != tile || slot[s].head != head) {
-            transpose_rows(rows_of(p.k, head), k.rows, k.count, dim, keys + s * dim * LS_TILE);
-            bool finite = copy_rows(rows_of(p.v, head), k.rows, k.count, dim, width, 1.0f, values + s * LS_TILE * width);
-            slot[s] = {head, tile, finite};
-        }
+    int64_t pack_keys(int64_t head, int64_t tile, Tile k, int64_t user) {
+        int64_t s = slots.find(head, tile, user);
+        if (s >= 0) return s;
+        s = slots.oldest(user);
+        slots.put(s, head, tile, user);
+        transpose_rows(rows_of(p.k, head), k.rows, k.count, dim, 1.0f, keys + s * dim * LS_TILE);
+        slots.tag[s].finite = copy_rows(rows_of(p.v, head), k.rows, k.count, dim, width, 1.0f, values + s * LS_TILE * width);
         return s;
     }
 
@@ -183,20 +174,21 @@ struct Forward {
         }
     }
 
-    void attend(State& to, int64_t head, Tile q, const Entry& entry) {
+    void attend(State& to, int64_t head, Tile q, const Entry& entry, int64_t user) {
         const ls_plan& plan = p.plan;
         Tile k = tile_at(plan.k_rows, entry.key_tile);
         Pairs pairs;
         find_pairs(plan, entry, q.count, k.count, &pairs);
         Source value;
         if (q.count <= LS_FEW_ROWS) {
-            slot[0].tile = -1;  // its memory is borrowed where rows must be copied
-            Source key = rows_in_place(p.k, head, k, entry.mask >= 0, keys);
-            value = rows_in_place(p.v, head, k, entry.mask >= 0, values);
+            int64_t s = slots.oldest(user);  // its memory is borrowed where rows must be copied
+            slots.tag[s].tile = -1;
+            Source key = rows_in_place(p.k, head, k, entry.mask >= 0, keys + s * dim * LS_TILE);
+            value = rows_in_place(p.v, head, k, entry.mask >= 0, values + s * LS_TILE * width);
             thin_scores(q.count, k, key, value);
         } else {
-            int64_t s = pack_keys(head, entry.key_tile, k);
-            value = {values + s * LS_TILE * width, width, slot[s].finite};
+            int64_t s = pack_keys(head, entry.key_tile, k, user);
+            value = {values + s * LS_TILE * width, width, slots.tag[s].finite};
             set_product(q.count, pairs.columns, queries, width, dim, keys + s * dim * LS_TILE, LS_TILE, scores, LS_TILE);
         }
         float shift = entry.multiplicity == 1 ? 0.0f : __builtin_log2f(float(entry.multiplicity));
@@ -220,12 +212,12 @@ struct Forward {
         const ls_plan& plan = p.plan;
         Tile q = tile_at(plan.q_rows, tile);
         copy_rows(rows_of(p.q, head), q.rows, q.count, dim, width, p.scale * LOG2E, queries);
-        if (labels.on) labels.begin(head, q.count, queries, p.scale * LOG2E);
+        if (labels.on) labels.begin(head, q.count, queries);
         to.clear(q.count, width);
         const Entry* entries = (const Entry*)plan.entries;
         int64_t length = segment_length(plan, tile), first = plan.entry_start[tile] + segment * length, last = plan.entry_start[tile + 1];
         if (last > first + length) last = first + length;
-        for (int64_t e = first; e < last; e++) attend(to, head, q, entries[e]);
+        for (int64_t e = first; e < last; e++) attend(to, head, q, entries[e], tile);
     }
 
     void finish(const State& from, int64_t head, Tile q) {

@@ -2,20 +2,14 @@
 //   P = exp(S - lse)   dP = dO V^T   dS = P (dP - delta)   dV += P^T dO   dK += dS^T Q   dQ += dS K
 // A worker takes a whole document of one head, so every gradient row has one owner and one order of addition.
 
-// Packed key tiles with their gradients so far. A tile that must make room leaves its gradients where it found them.
-struct GradSlot {
-    int64_t tile;
-    bool finite;
-};
-
 template <class T>
 struct Backward {
     const ls_job& job;
     const ls_problem& p;
     const ls_gradient& grad;
-    int64_t slots, head = -1;
+    int64_t head = -1;
     int dim, width;
-    GradSlot* slot;
+    Slots slots;  // packed key tiles with their gradients so far
     float *keys, *keys_across, *values_across, *dk, *dv;  // [slots] x [64][width], [dim][64], [dim][64], [64][width], [64][width]
     float* repeats;                                       // [repeats][2][64][width]: gradients of tiles that repeat rows
     float *queries, *grads, *dq, *scores, *dscores;       // [64][width] three times, [64][64] twice
@@ -26,13 +20,13 @@ struct Backward {
     Dropout dropout;
 
     Backward(const ls_job* job, Arena& arena)
-        : job(*job), p(*job->problem), grad(*job->gradient), slots(job->slots), dim(p.dim), width(int(round_up(p.dim, L))),
-          slot(arena.get<GradSlot>(slots)), keys(arena.get(slots * LS_TILE * width)), keys_across(arena.get(slots * dim * LS_TILE)),
-          values_across(arena.get(slots * dim * LS_TILE)), dk(arena.get(slots * LS_TILE * width)),
-          dv(arena.get(slots * LS_TILE * width)), repeats(arena.get(job->repeats * 2 * LS_TILE * width)),
+        : job(*job), p(*job->problem), grad(*job->gradient), dim(p.dim), width(int(round_up(p.dim, L))),
+          slots(job->slots, p.plan.k_tiles, arena), keys(arena.get(job->slots * LS_TILE * width)),
+          keys_across(arena.get(job->slots * dim * LS_TILE)), values_across(arena.get(job->slots * dim * LS_TILE)),
+          dk(arena.get(job->slots * LS_TILE * width)), dv(arena.get(job->slots * LS_TILE * width)), repeats(arena.get(job->repeats * 2 * LS_TILE * width)),
           queries(arena.get(LS_TILE * width)), grads(arena.get(LS_TILE * width)), dq(arena.get(LS_TILE * width)),
           scores(arena.get(LS_TILE * LS_TILE)), dscores(arena.get(LS_TILE * LS_TILE)), lse(arena.get(LS_TILE)),
-          delta(arena.get(LS_TILE)), labels(p, width, arena), label_gradients(labels, grad, arena), dropout(p) {}
+          delta(arena.get(LS_TILE)), labels(p, width, p.scale, LOG2E, arena), label_gradients(labels, grad, arena), dropout(p) {}
 
     static Rows<T> rows_of(const ls_view& x, int64_t head) { return Forward<T>::rows_of(x, head); }
 
@@ -41,9 +35,9 @@ struct Backward {
 
     template <class Move>
     void each_row(int64_t s, Move move) {
-        int64_t tile = slot[s].tile, piece = int64_t(LS_TILE) * width;
+        int64_t tile = slots.tag[s].tile, piece = int64_t(LS_TILE) * width;
         Tile k = tile_at(p.plan.k_rows, tile);
-        int32_t repeat = repeat_of(tile);
+        int64_t repeat = repeat_of(tile);
         for (int j = 0; j < k.count; j++) {
             int64_t at = (int64_t(k.rows[j]) * p.plan.heads + head) * dim, apart = repeat * 2 * piece + int64_t(j) * width;
             move(dk + s * piece + j * width, repeat < 0 ? grad.dk + at : repeats + apart);
@@ -51,20 +45,22 @@ struct Backward {
         }
     }
 
+    // A tile that must make room leaves its gradients where it found them.
     void put_away(int64_t s) {
-        if (slot[s].tile < 0) return;
+        if (slots.tag[s].tile < 0) return;
         each_row(s, [&](const float* mine, float* rest) { __builtin_memcpy(rest, mine, sizeof(float) * dim); });
-        slot[s].tile = -1;
+        slots.tag[s].tile = -1;
     }
 
-    int64_t pack_keys(int64_t tile, Tile k) {
-        int64_t s = tile % slots, piece = int64_t(LS_TILE) * width;
-        if (slot[s].tile == tile) return s;
+    int64_t pack_keys(int64_t tile, Tile k, int64_t user) {
+        int64_t s = slots.find(head, tile, user), piece = int64_t(LS_TILE) * width;
+        if (s >= 0) return s;
+        s = slots.oldest(user);
         put_away(s);
-        slot[s].tile = tile;
-        slot[s].finite = copy_rows(rows_of(p.k, head), k.rows, k.count, dim, width, 1.0f, keys + s * piece);
-        transpose_rows(rows_of(p.k, head), k.rows, k.count, dim, keys_across + s * dim * LS_TILE);
-        transpose_rows(rows_of(p.v, head), k.rows, k.count, dim, values_across + s * dim * LS_TILE);
+        slots.put(s, head, tile, user);
+        slots.tag[s].finite = copy_rows(rows_of(p.k, head), k.rows, k.count, dim, width, 1.0f, keys + s * piece);
+        transpose_rows(rows_of(p.k, head), k.rows, k.count, dim, LOG2E, keys_across + s * dim * LS_TILE);
+        transpose_rows(rows_of(p.v, head), k.rows, k.count, dim, 1.0f, values_across + s * dim * LS_TILE);
         __builtin_memset(dk + s * piece, 0, sizeof(float) * piece);
         __builtin_memset(dv + s * piece, 0, sizeof(float) * piece);
         each_row(s, [&](float* mine, const float* rest) { __builtin_memcpy(mine, rest, sizeof(float) * dim); });
@@ -118,12 +114,12 @@ struct Backward {
         }
     }
 
-    void attend(Tile q, const Entry& entry) {
+    void attend(Tile q, const Entry& entry, int64_t user) {
         const ls_plan& plan = p.plan;
         Tile k = tile_at(plan.k_rows, entry.key_tile);
         Pairs pairs;
         find_pairs(plan, entry, q.count, k.count, &pairs);
-        int64_t s = pack_keys(entry.key_tile, k), piece = int64_t(LS_TILE) * width;
+        int64_t s = pack_keys(entry.key_tile, k, user), piece = int64_t(LS_TILE) * width;
         set_product(q.count, pairs.columns, queries, width, dim, keys_across + s * dim * LS_TILE, LS_TILE, scores, LS_TILE);
         set_product(q.count, pairs.columns, grads, width, dim, values_across + s * dim * LS_TILE, LS_TILE, dscores, LS_TILE);
         float shift = entry.multiplicity == 1 ? 0.0f : __builtin_log2f(float(entry.multiplicity));
@@ -142,11 +138,11 @@ struct Backward {
         key_ranges(q.count, k.count, pairs, seen);
         add_product(k.count, seen, {scores, 1, LS_TILE}, grads, width, dv + s * piece, width, width / L, grads_finite);
         add_product(k.count, seen, {dscores, 1, LS_TILE}, queries, width, dk + s * piece, width, width / L, queries_finite);
-        add_product(q.count, pairs.columns, {dscores, LS_TILE, 1}, keys + s * piece, width, dq, width, width / L, slot[s].finite);
+        add_product(q.count, pairs.columns, {dscores, LS_TILE, 1}, keys + s * piece, width, dq, width, width / L, slots.tag[s].finite);
     }
 
     void begin_tile(Tile q) {
-        queries_finite = copy_rows(rows_of(p.q, head), q.rows, q.count, dim, width, p.scale * LOG2E, queries);
+        queries_finite = copy_rows(rows_of(p.q, head), q.rows, q.count, dim, width, p.scale, queries);
         grads_finite = copy_rows(rows_of(grad.grad_out, head), q.rows, q.count, dim, width, 1.0f, grads);
         copy_rows(rows_of(grad.out, head), q.rows, q.count, dim, width, 1.0f, dq);  // borrowed until delta is known
         for (int i = 0; i < q.count; i++) {
@@ -157,7 +153,7 @@ struct Backward {
             lse[i] = grad.lse[at] == NOTHING ? 0.0f : grad.lse[at] * LOG2E;
         }
         __builtin_memset(dq, 0, sizeof(float) * q.count * width);
-        if (labels.on) labels.begin(head, q.count, queries, p.scale * LOG2E), label_gradients.begin(head);
+        if (labels.on) labels.begin(head, q.count, queries), label_gradients.begin(head);
     }
 
     void finish_tile(Tile q) {
@@ -168,20 +164,21 @@ struct Backward {
         }
     }
 
-    // dK was added up against queries that carry log2(e) and the scale.
-    void finish_keys(int64_t first, int64_t last) {
+    // What tiles that repeat rows have gathered is added, in their order, to what the rows' owners left.
+    void finish_keys(int64_t run) {
         const ls_plan& plan = p.plan;
-        for (int64_t s = 0; s < slots; s++) put_away(s);
-        for (int64_t t = 0; t < plan.k_tiles; t++) {
-            int32_t c = plan.head_class[head], repeat = job.repeat_of[c * plan.k_tiles + t];
-            if (job.run_of[c * plan.k_tiles + t] < first || job.run_of[c * plan.k_tiles + t] >= last) continue;
+        const int32_t* run_of = job.run_of + plan.head_class[head] * plan.k_tiles;
+        for (int64_t s = 0; s < slots.count; s++) put_away(s);
+        for (int64_t t = job.run_low[run]; t < job.run_high[run]; t++) {
+            int64_t repeat = repeat_of(t), piece = int64_t(LS_TILE) * width;
+            if (run_of[t] != run || repeat < 0) continue;
             Tile k = tile_at(plan.k_rows, t);
             for (int j = 0; j < k.count; j++) {
                 int64_t at = (int64_t(k.rows[j]) * plan.heads + head) * dim;
-                const float* apart = repeats + repeat * 2 * LS_TILE * width + j * width;
+                const float* apart = repeats + repeat * 2 * piece + j * width;
                 for (int d = 0; d < dim; d++) {
-                    if (repeat < 0) grad.dk[at + d] *= LN2;
-                    else grad.dk[at + d] += apart[d] * LN2, grad.dv[at + d] += apart[LS_TILE * width + d];
+                    grad.dk[at + d] += apart[d];
+                    grad.dv[at + d] += apart[piece + d];
                 }
             }
         }
@@ -190,17 +187,16 @@ struct Backward {
     void run(int64_t h, int64_t run) {
         const ls_plan& plan = p.plan;
         head = h;
-        for (int64_t s = 0; s < slots; s++) slot[s].tile = -1;
         __builtin_memset(repeats, 0, sizeof(float) * job.repeats * 2 * LS_TILE * width);
         const Entry* entries = (const Entry*)plan.entries;
         for (int64_t t = job.run_start[run]; t < job.run_start[run + 1]; t++) {
             Tile q = tile_at(plan.q_rows, t);
             if (q.count == 0) continue;
             begin_tile(q);
-            for (int64_t e = plan.entry_start[t]; e < plan.entry_start[t + 1]; e++) attend(q, entries[e]);
+            for (int64_t e = plan.entry_start[t]; e < plan.entry_start[t + 1]; e++) attend(q, entries[e], t);
             finish_tile(q);
         }
-        finish_keys(run, run + 1);
+        finish_keys(run);
         if (labels.on) label_gradients.finish_head();
     }
 };

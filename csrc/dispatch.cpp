@@ -83,15 +83,11 @@ int run(ls_job& job, int64_t (*need)(const ls_job*), void (*body)(ls_job*, float
     job.next = 0;
     int64_t bytes = need(&job);
     job.threads = std::max<int64_t>(1, std::min<int64_t>(job.problem->threads, job.units));
-    std::atomic<bool> failed{false};
     on_threads(job.threads, [&] {
         longspan::FlushDenormals guard;
-        if (float* memory = scratch.get(bytes))
-            body(&job, memory);
-        else
-            failed = true;
+        if (float* memory = scratch.get(bytes)) body(&job, memory);
     });
-    // Units that a worker without memory could not take were done by the others, unless none had any.
+    // The units of a worker without memory are done by the others, unless none has any.
     return job.next < job.units ? 1 : 0;
 }
 
@@ -134,6 +130,7 @@ struct Pieces {
 // Which query tiles make up one document of a class, and which of its key tiles share rows.
 struct Runs {
     std::vector<int32_t> start, class_run, run_of, repeat_of;
+    std::vector<int32_t> low, high;  // the first key tile of each run, and the one behind its last
     int64_t repeats = 0;
 
     // Score terms collect their gradients over a whole head, so there all documents are one run.
@@ -150,6 +147,7 @@ struct Runs {
                 for (int64_t e = plan.entry_start[t]; e < plan.entry_start[t + 1]; e++) run[plan.entries[4 * e]] = int32_t(start.size()) - 1;
             }
             class_run.push_back(int32_t(start.size()));
+            low.resize(start.size(), INT32_MAX), high.resize(start.size(), 0);
             find_repeats(plan, run, repeat, owner);
         }
         start.push_back(int32_t(plan.q_tiles));
@@ -160,6 +158,7 @@ struct Runs {
         std::vector<int32_t> count(start.size(), 0);
         for (int64_t k = 0; k < plan.k_tiles; k++) {
             if (run[k] < 0) continue;
+            low[run[k]] = std::min(low[run[k]], int32_t(k)), high[run[k]] = int32_t(k + 1);
             const int32_t* rows = plan.k_rows + k * LS_TILE;
             bool repeats_rows = false;
             for (int i = 0; i < LS_TILE && rows[i] >= 0; i++) repeats_rows |= owner[rows[i]] >= 0;
@@ -231,6 +230,8 @@ int ls_backward(const ls_problem* problem, const ls_gradient* gradient, const ch
     job.run_start = runs.start.data();
     job.class_run = runs.class_run.data();
     job.run_of = runs.run_of.data();
+    job.run_low = runs.low.data();
+    job.run_high = runs.high.data();
     job.repeat_of = runs.repeat_of.data();
     job.repeats = runs.repeats;
     job.units = unit_start.back();

@@ -12,7 +12,7 @@ LS_INLINE vf exp2_lanes(vf x) {
     p = p * f + 2.4022242e-1f;
     p = p * f + 6.9314700e-1f;
     p = p * f + 1.0f;
-    return float_of(bits_of(p) + (bits_of(shifted) << 23));
+    return (vf)((vu)p + ((vu)shifted << 23));
 }
 
 LS_INLINE float exp2_one(float x) { return exp2_lanes(splat(x))[0]; }

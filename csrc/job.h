@@ -36,7 +36,8 @@ struct ls_job {
     const int32_t* run_start;  // [runs + 1]
     const int32_t* class_run;  // [classes + 1]; unit u of head h is run class_run[class] + u - unit_start[h]
     const int32_t* run_of;     // [classes][k_tiles], -1 for none
-    const int32_t* repeat_of;  // [classes][k_tiles]
+    const int32_t *run_low, *run_high;  // [runs]: the key tiles of a run stand between these
+    const int32_t* repeat_of;           // [classes][k_tiles]
     int64_t repeats;           // the most such tiles in any run
     int64_t slots;             // how many packed key tiles a worker keeps
     int64_t units;

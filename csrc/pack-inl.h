@@ -66,9 +66,9 @@ static __attribute__((noinline)) bool copy_rows(Rows<T> x, const int32_t* rows, 
     return sum_lanes(check) == 0.0f;
 }
 
-// out[d][i] = x[rows[i]][d]: LS_TILE columns, missing rows are zero columns.
+// out[d][i] = x[rows[i]][d] * factor: LS_TILE columns, missing rows are zero columns.
 template <class T>
-static __attribute__((noinline)) void transpose_rows(Rows<T> x, const int32_t* rows, int count, int dim, float* out) {
+static __attribute__((noinline)) void transpose_rows(Rows<T> x, const int32_t* rows, int count, int dim, float factor, float* out) {
     if (count < LS_TILE) __builtin_memset(out, 0, sizeof(float) * LS_TILE * dim);
     int i = 0;
     if (x.dim == 1)
@@ -79,16 +79,16 @@ static __attribute__((noinline)) void transpose_rows(Rows<T> x, const int32_t* r
             for (; d + L <= dim; d += L) {
                 vf m[L];
 #pragma GCC unroll 16
-                for (int r = 0; r < L; r++) m[r] = T::get_lanes(from[r] + d);
+                for (int r = 0; r < L; r++) m[r] = T::get_lanes(from[r] + d) * factor;
                 exchange<L / 2>(m);
 #pragma GCC unroll 16
                 for (int r = 0; r < L; r++) store(out + int64_t(d + r) * LS_TILE + i, m[r]);
             }
             for (; d < dim; d++)
-                for (int r = 0; r < L; r++) out[int64_t(d) * LS_TILE + i + r] = T::get(from[r] + d);
+                for (int r = 0; r < L; r++) out[int64_t(d) * LS_TILE + i + r] = T::get(from[r] + d) * factor;
         }
     for (; i < count; i++) {
         const typename T::type* from = x.at(rows[i]);
-        for (int d = 0; d < dim; d++) out[int64_t(d) * LS_TILE + i] = T::get(from + d * x.dim);
+        for (int d = 0; d < dim; d++) out[int64_t(d) * LS_TILE + i] = T::get(from + d * x.dim) * factor;
     }
 }

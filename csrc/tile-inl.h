@@ -88,3 +88,37 @@ struct Arena {
         return piece;
     }
 };
+
+// Which packed key tile stands where. A new tile takes the place of the oldest one that the current query tile has not used.
+struct Slots {
+    struct Tag {
+        int64_t head, tile, user;
+        bool finite;
+    };
+    int64_t count, next = 0;
+    Tag* tag;
+    int32_t* where;  // [k_tiles]: the slot that a tile had last
+
+    Slots(int64_t count, int64_t tiles, Arena& arena) : count(count), tag(arena.get<Tag>(count)), where(arena.get<int32_t>(tiles)) {
+        if (!arena.base) return;
+        for (int64_t s = 0; s < count; s++) tag[s] = {-1, -1, -1, false};
+        __builtin_memset(where, 0, sizeof(int32_t) * tiles);
+    }
+    // The slot of a tile, or -1.
+    int64_t find(int64_t head, int64_t tile, int64_t user) {
+        Tag& t = tag[where[tile]];
+        if (t.tile != tile || t.head != head) return -1;
+        t.user = user;
+        return where[tile];
+    }
+    int64_t oldest(int64_t user) {
+        for (int64_t tries = 0; tries < count && tag[next].user == user; tries++) next = next + 1 == count ? 0 : next + 1;
+        int64_t s = next;
+        next = next + 1 == count ? 0 : next + 1;
+        return s;
+    }
+    void put(int64_t s, int64_t head, int64_t tile, int64_t user) {
+        tag[s] = {head, tile, user, true};
+        where[tile] = int32_t(s);
+    }
+};

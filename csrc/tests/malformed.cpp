@@ -9,8 +9,7 @@
 namespace stress {
 namespace {
 
-// Something that can be wrong; `spoil` says whether this case has what it takes. Lists are those of a plan that has a class, a
-// query tile, a key tile and an entry.
+// Something that can be wrong; `spoil` says whether this case had what it takes.
 struct Fault {
     const char* name;
     std::function<bool(Case&)> spoil;
@@ -23,8 +22,8 @@ bool put(Ints& list, size_t at, int64_t value) {
 }
 bool with_terms(Case& c) { return c.problem.relative || c.problem.table; }
 bool set_label_tile(Case& c, bool ramp, int rank) {
-    if (!with_terms(c) || c.memory.label_kind[size_t(c.memory.entries[3])] != ramp) return false;
-    return put(c.memory.label_tiles, size_t(c.memory.entries[3]) * 4096 + (ramp ? 64 : 77), rank);
+    if (!with_terms(c) || c.plan.label_kind[c.plan.entries[3]] != ramp) return false;
+    return put(c.plan.label_tiles, c.plan.entries[3] * 4096 + (ramp ? 64 : 77), rank);
 }
 
 const Fault faults[] = {
@@ -32,31 +31,31 @@ const Fault faults[] = {
     {"head size 1025", [](Case& c) { return c.problem.dim = 1025, true; }},
     {"dtype -1", [](Case& c) { return c.problem.dtype = -1, true; }},
     {"dtype 3", [](Case& c) { return c.problem.dtype = 3, true; }},
-    {"class below 0", [](Case& c) { return put(c.memory.head_class, 0, -1); }},
-    {"class too large", [](Case& c) { return put(c.memory.head_class, 0, c.classes); }},
-    {"first class late", [](Case& c) { return put(c.memory.class_start, 0, 1); }},
-    {"last class early", [](Case& c) { return put(c.memory.class_start, size_t(c.classes), c.memory.class_start.back() - 1); }},
-    {"last class late", [](Case& c) { return put(c.memory.class_start, size_t(c.classes), c.memory.class_start.back() + 1); }},
-    {"classes descend", [](Case& c) { return c.classes > 1 && put(c.memory.class_start, 1, c.memory.class_start[2] + 1); }},
-    {"first entry late", [](Case& c) { return put(c.memory.entry_start, 0, 1); }},
-    {"last entry late", [](Case& c) { return put(c.memory.entry_start, c.memory.entry_start.size() - 1, INT_MAX); }},
-    {"entries descend", [](Case& c) { return c.memory.entry_start.size() > 2 && put(c.memory.entry_start, 1, INT_MAX); }},
-    {"query too large", [](Case& c) { return put(c.memory.q_rows, 0, c.queries); }},
-    {"query below -1", [](Case& c) { return put(c.memory.q_rows, 63, -2); }},
-    {"query after padding", [](Case& c) { return c.memory.q_rows[1] >= 0 && put(c.memory.q_rows, 0, -1); }},
-    {"key too large", [](Case& c) { return put(c.memory.k_rows, 0, c.keys); }},
-    {"key below -1", [](Case& c) { return put(c.memory.k_rows, 63, INT_MIN); }},
-    {"key after padding", [](Case& c) { return c.memory.k_rows[1] >= 0 && put(c.memory.k_rows, 0, -1); }},
-    {"key tile too large", [](Case& c) { return put(c.memory.entries, 0, int64_t(c.memory.k_rows.size()) / 64); }},
-    {"key tile below 0", [](Case& c) { return put(c.memory.entries, 0, -1); }},
-    {"mask too large", [](Case& c) { return put(c.memory.entries, 1, int64_t(c.memory.masks.size()) / 64); }},
-    {"mask below -1", [](Case& c) { return put(c.memory.entries, 1, -2); }},
-    {"multiplicity 0", [](Case& c) { return put(c.memory.entries, 2, 0); }},
-    {"label tile missing", [](Case& c) { return with_terms(c) && put(c.memory.entries, 3, -1); }},
-    {"label tile too large", [](Case& c) { return with_terms(c) && put(c.memory.entries, 3, int64_t(c.memory.label_kind.size())); }},
-    {"label too large", [](Case& c) { return with_terms(c) && put(c.memory.label_list, 0, c.labels); }},
-    {"label below 0", [](Case& c) { return with_terms(c) && put(c.memory.label_list, 0, -1); }},
-    {"label list late", [](Case& c) { return with_terms(c) && put(c.memory.label_start, 0, 1); }},
+    {"class below 0", [](Case& c) { return put(c.plan.head_class, 0, -1); }},
+    {"class too large", [](Case& c) { return put(c.plan.head_class, 0, c.classes); }},
+    {"first class late", [](Case& c) { return put(c.plan.class_start, 0, 1); }},
+    {"last class early", [](Case& c) { return put(c.plan.class_start, c.classes, c.plan.q_rows.size() / 64 - 1); }},
+    {"last class late", [](Case& c) { return put(c.plan.class_start, c.classes, c.plan.q_rows.size() / 64 + 1); }},
+    {"classes descend", [](Case& c) { return c.classes > 1 && put(c.plan.class_start, 1, c.plan.class_start[2] + 1); }},
+    {"first entry late", [](Case& c) { return put(c.plan.entry_start, 0, 1); }},
+    {"last entry late", [](Case& c) { return put(c.plan.entry_start, c.plan.entry_start.size() - 1, INT_MAX); }},
+    {"entries descend", [](Case& c) { return c.plan.entry_start.size() > 2 && put(c.plan.entry_start, 1, INT_MAX); }},
+    {"query too large", [](Case& c) { return put(c.plan.q_rows, 0, c.queries); }},
+    {"query below -1", [](Case& c) { return put(c.plan.q_rows, 63, -2); }},
+    {"query after padding", [](Case& c) { return c.plan.q_rows[1] >= 0 && put(c.plan.q_rows, 0, -1); }},
+    {"key too large", [](Case& c) { return put(c.plan.k_rows, 0, c.keys); }},
+    {"key below -1", [](Case& c) { return put(c.plan.k_rows, 63, INT_MIN); }},
+    {"key after padding", [](Case& c) { return c.plan.k_rows[1] >= 0 && put(c.plan.k_rows, 0, -1); }},
+    {"key tile too large", [](Case& c) { return put(c.plan.entries, 0, int64_t(c.plan.k_rows.size()) / 64); }},
+    {"key tile below 0", [](Case& c) { return put(c.plan.entries, 0, -1); }},
+    {"mask too large", [](Case& c) { return put(c.plan.entries, 1, int64_t(c.plan.masks.size()) / 64); }},
+    {"mask below -1", [](Case& c) { return put(c.plan.entries, 1, -2); }},
+    {"multiplicity 0", [](Case& c) { return put(c.plan.entries, 2, 0); }},
+    {"label tile missing", [](Case& c) { return with_terms(c) && put(c.plan.entries, 3, -1); }},
+    {"label tile too large", [](Case& c) { return with_terms(c) && put(c.plan.entries, 3, int64_t(c.plan.label_kind.size())); }},
+    {"label too large", [](Case& c) { return with_terms(c) && put(c.plan.label_list, 0, c.labels); }},
+    {"label below 0", [](Case& c) { return with_terms(c) && put(c.plan.label_list, 0, -1); }},
+    {"label list late", [](Case& c) { return with_terms(c) && put(c.plan.label_start, 0, 1); }},
     {"rank too large", [](Case& c) { return set_label_tile(c, false, 100000); }},
     {"rank below 0", [](Case& c) { return set_label_tile(c, false, -1); }},
     {"ramp too high", [](Case& c) { return set_label_tile(c, true, c.labels + 1); }},
@@ -66,14 +65,12 @@ const Fault faults[] = {
 // Any number of any list becomes any number; now and then a list is said to be shorter than it is.
 void spoil_at_random(Case& c) {
     Random& random = c.random;
-    PlanMemory& m = c.memory;
+    ls_plan& p = c.problem.plan;
     for (int times = random.between(1, 3); times > 0; times--) {
-        Ints& list = *random.one_of({&m.head_class, &m.class_start, &m.q_rows, &m.k_rows, &m.entry_start, &m.entries, &m.label_tiles,
-                                     &m.label_kind, &m.label_start, &m.label_list, &m.q_sites, &m.k_positions});
+        Ints& list = *c.plan.lists()[random.between(0, 11)];
         if (list.empty()) continue;
-        int32_t& x = list[size_t(random.between(0, int(list.size()) - 1))];
+        int32_t& x = list[random.between(0, int(list.size()) - 1)];
         x = random.one_of({std::min(x, 1000) + 1, std::max(x, -1000) - 1, -1, 0, 1, 63, 64, INT_MIN, INT_MAX, random.between(0, 300)});
-        ls_plan& p = c.problem.plan;
         int64_t& size = *random.one_of({&p.heads, &p.classes, &p.q_tiles, &p.k_tiles, &p.n_entries, &p.n_masks, &p.n_label_tiles,
                                         &p.n_label_list, &p.queries, &p.keys});
         if (random.chance(10) && size > 0) size--;
@@ -81,8 +78,7 @@ void spoil_at_random(Case& c) {
 }
 
 bool is_rich(const Case& c) {
-    return c.heads > 0 && !c.memory.q_rows.empty() && !c.memory.k_rows.empty() && !c.memory.entries.empty() &&
-           int64_t(c.queries) * c.keys * c.dim < 40000;
+    return c.heads > 0 && !c.plan.k_rows.empty() && !c.plan.entries.empty() && c.queries * c.keys * c.dim < 40000;
 }
 
 }  // namespace

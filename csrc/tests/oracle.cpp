@@ -23,9 +23,9 @@ PLAIN void add(double* to, double factor, const double* from, int n) {
 struct Sizes {
     Numbers length, largest;
     Sizes(const Numbers& x, int n) {
-        for (size_t r = 0; r + size_t(n) <= x.size(); r += size_t(n)) {
+        for (size_t r = 0; r + n <= x.size(); r += n) {
             double most = 0;
-            for (int d = 0; d < n; d++) most = std::max(most, std::fabs(x[r + size_t(d)]));
+            for (int d = 0; d < n; d++) most = std::max(most, std::fabs(x[r + d]));
             length.push_back(std::sqrt(dot(&x[r], &x[r], n)));
             largest.push_back(most);
         }
@@ -39,7 +39,7 @@ uint32_t mix(uint32_t x) {
 
 struct Seen {
     int key;
-    int64_t label_row;  // row of the terms, for this head
+    size_t label_row;             // row of the terms, for this head
     double score, delta, factor;  // delta: how far off the score may be; factor: what dropout makes of the probability
 };
 
@@ -55,19 +55,20 @@ struct Walk {
     double worst;     // largest delta
 
     explicit Walk(const Case& c)
-        : c(c), n(c.dim), q(c.q.numbers()), k(c.k.numbers()), v(c.v.numbers()), relative(c.relative.numbers()), content(c.content.numbers()),
-          table(c.table.numbers()), q_size(q, n), k_size(k, n), v_size(v, n), relative_size(relative, n), content_size(content, n),
-          scale(c.problem.scale), unit((32 + 4 * std::sqrt(double(std::max({c.dim, c.queries, c.keys})))) * 0x1p-24), shifted(size_t(c.dim)) {}
+        : c(c), n(c.dim), q(c.q.numbers()), k(c.k.numbers()), v(c.v.numbers()), relative(c.relative.numbers()),
+          content(c.content.numbers()), table(c.table.numbers()), q_size(q, n), k_size(k, n), v_size(v, n),
+          relative_size(relative, n), content_size(content, n), scale(c.problem.scale),
+          unit((32 + 4 * std::sqrt(double(std::max({c.dim, c.queries, c.keys})))) * 0x1p-24), shifted(c.dim) {}
 
     size_t row(int64_t r, int head) const { return size_t(r * c.heads + head); }
-    const double* at(const Numbers& x, size_t row) const { return x.data() + row * size_t(n); }
+    const double* at(const Numbers& x, size_t row) const { return x.data() + row * n; }
 
     PLAIN void look(int head, int i) {
         seen.clear();
         worst = 0;
         size_t r = row(i, head);
-        for (int d = 0; d < n; d++) shifted[size_t(d)] = at(q, r)[d] + (content.empty() ? 0 : at(content, size_t(head))[d]);
-        double shifted_length = q_size.length[r] + (content.empty() ? 0 : content_size.length[size_t(head)]);
+        for (int d = 0; d < n; d++) shifted[d] = at(q, r)[d] + (content.empty() ? 0 : at(content, head)[d]);
+        double shifted_length = q_size.length[r] + (content.empty() ? 0 : content_size.length[head]);
         for (int j = 0; j < c.keys; j++) {
             const Pair& pair = c.pair(head, i, j);
             if (!pair.count) continue;
@@ -79,7 +80,7 @@ struct Walk {
                 size += std::fabs(scale) * shifted_length * relative_size.length[label];
             }
             if (!table.empty()) score += table[label], size += std::fabs(table[label]);
-            seen.push_back({j, int64_t(label), score, unit * (1 + size), keep(head, i, j)});
+            seen.push_back({j, label, score, unit * (1 + size), keep(head, i, j)});
             worst = std::max(worst, unit * (1 + size));
         }
     }
@@ -88,9 +89,9 @@ struct Walk {
         if (p <= 0) return 1;
         if (p >= 1) return 0;
         uint32_t s = mix(mix(uint32_t(c.problem.seed)) ^ uint32_t(c.problem.seed >> 32));
-        uint32_t document = uint32_t(c.memory.q_sites[2 * size_t(i)]), position = uint32_t(c.memory.q_sites[2 * size_t(i) + 1]);
+        uint32_t document = uint32_t(c.plan.q_sites[2 * i]), position = uint32_t(c.plan.q_sites[2 * i + 1]);
         uint32_t r = mix(mix(mix(s + document) ^ (uint32_t(head) * 0x9E3779B9U)) + position);
-        uint32_t u = mix(r + mix(uint32_t(c.memory.k_positions[size_t(j)]) ^ 0x85EBCA6BU));
+        uint32_t u = mix(r + mix(uint32_t(c.plan.k_positions[j]) ^ 0x85EBCA6BU));
         return u >= uint32_t(p * 0x1p32) ? 1 / (1 - p) : 0;
     }
     // The relative error of a probability whose score may be off by delta, like the scores it is measured against.
@@ -118,7 +119,7 @@ PLAIN ExpectedForward expect_forward(const Case& c) {
                     if (std::isnan(walk.v_size.length[walk.row(s.key, head)])) e.out.error[r] = INFINITY;
                     continue;
                 }
-                add(&e.out.value[r * size_t(c.dim)], p, walk.at(walk.v, walk.row(s.key, head)), c.dim);
+                add(&e.out.value[r * c.dim], p, walk.at(walk.v, walk.row(s.key, head)), c.dim);
                 e.out.error[r] += p * walk.spread(s.delta) * walk.v_size.largest[walk.row(s.key, head)];
             }
         }
@@ -133,7 +134,7 @@ PLAIN ExpectedBackward expect_backward(const Case& c, const std::vector<char>& o
     if (!walk.relative.empty()) e.drelative = {labels, n};
     if (!walk.content.empty()) e.dcontent = {c.heads, n};
     if (!walk.table.empty()) e.dtable = {labels, 1};
-    Numbers grad = c.grad_out.numbers(), grad_lse = c.grad_lse.numbers(), result(size_t(q_rows * n));
+    Numbers grad = c.grad_out.numbers(), grad_lse = c.grad_lse.numbers(), result(q_rows * n);
     for (size_t i = 0; i < result.size(); i++) result[i] = read(out.data(), int64_t(i), c.dtype);
     Sizes grad_size(grad, n), result_size(result, n);
     for (int head = 0; head < c.heads; head++)
@@ -145,30 +146,30 @@ PLAIN ExpectedBackward expect_backward(const Case& c, const std::vector<char>& o
             double delta_size = grad_size.length[r] * result_size.length[r] + (grad_lse.empty() ? 0 : std::fabs(grad_lse[r]));
             walk.worst += walk.unit * std::fabs(double(lse[r]));
             for (const Seen& s : walk.seen) {
-                size_t key = walk.row(s.key, head), label = size_t(s.label_row);
+                size_t key = walk.row(s.key, head), label = s.label_row;
                 const double *k = walk.at(walk.k, key), *v = walk.at(walk.v, key);
                 double p = std::exp(s.score - double(lse[r])) + TINY, spread = walk.spread(s.delta);
                 double ds = p * (s.factor * dot(g, v, n) - delta);
                 double error = p * (s.factor * grad_size.length[r] * walk.v_size.length[key] + delta_size) * spread;
                 double weight = ds * walk.scale, off = error * std::fabs(walk.scale);
-                add(&e.dv.value[key * size_t(n)], p * s.factor, g, n);
+                add(&e.dv.value[key * n], p * s.factor, g, n);
                 e.dv.error[key] += p * s.factor * spread * grad_size.largest[r];
-                add(&e.dk.value[key * size_t(n)], weight, q, n);
+                add(&e.dk.value[key * n], weight, q, n);
                 e.dk.error[key] += off * walk.q_size.largest[r];
-                add(&e.dq.value[r * size_t(n)], weight, k, n);
+                add(&e.dq.value[r * n], weight, k, n);
                 e.dq.error[r] += off * walk.k_size.largest[key];
                 if (!walk.table.empty()) e.dtable.value[label] += ds, e.dtable.error[label] += error;
                 if (walk.relative.empty()) continue;
                 const double* across = walk.at(walk.relative, label);
                 double across_size = walk.relative_size.largest[label];
-                add(&e.dq.value[r * size_t(n)], weight, across, n);
+                add(&e.dq.value[r * n], weight, across, n);
                 e.dq.error[r] += off * across_size;
-                add(&e.drelative.value[label * size_t(n)], weight, walk.shifted.data(), n);
-                double shifted_size = walk.q_size.largest[r] + (walk.content.empty() ? 0 : walk.content_size.largest[size_t(head)]);
+                add(&e.drelative.value[label * n], weight, walk.shifted.data(), n);
+                double shifted_size = walk.q_size.largest[r] + (walk.content.empty() ? 0 : walk.content_size.largest[head]);
                 e.drelative.error[label] += off * shifted_size;
                 if (walk.content.empty()) continue;
-                add(&e.dcontent.value[size_t(head) * size_t(n)], weight, across, n);
-                e.dcontent.error[size_t(head)] += off * across_size;
+                add(&e.dcontent.value[head * n], weight, across, n);
+                e.dcontent.error[head] += off * across_size;
             }
         }
     return e;

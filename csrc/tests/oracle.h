@@ -9,7 +9,7 @@ struct Expected {
     std::vector<double> value, error;
     int64_t inner = 1;
     Expected() = default;
-    Expected(int64_t rows, int64_t inner) : value(size_t(rows * inner)), error(size_t(rows)), inner(inner) {}
+    Expected(int64_t rows, int64_t inner) : value(rows * inner), error(rows), inner(inner) {}
 };
 
 struct ExpectedForward {

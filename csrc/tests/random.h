@@ -25,7 +25,7 @@ struct Random {
     }
     template <class T>
     void shuffle(std::vector<T>& list) {
-        for (size_t i = list.size(); i > 1; i--) std::swap(list[i - 1], list[size_t(between(0, int(i) - 1))]);
+        for (size_t i = list.size(); i > 1; i--) std::swap(list[i - 1], list[between(0, int(i) - 1)]);
     }
 };
 

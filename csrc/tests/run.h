@@ -15,9 +15,9 @@ struct Results {
     int code = 0;
 
     explicit Results(const Case& c)
-        : out(c.out_size() * size_t(bytes_of(c.dtype)), char(0xff)), lse(size_t(c.queries * c.heads), NAN), dq(c.out_size()),
-          dk(size_t(c.keys * c.heads * c.dim)), dv(dk.size()), drelative(c.relative.memory.size() / 4),
-          dcontent(c.content.memory.size() / 4), dtable(c.table.memory.size() / 4) {}
+        : out(c.queries * c.heads * c.dim * bytes_of(c.dtype), char(0xff)), lse(c.queries * c.heads, NAN), dq(lse.size() * c.dim),
+          dk(c.keys * c.heads * c.dim), dv(dk.size()), drelative(c.relative.memory.size() / 4), dcontent(c.content.memory.size() / 4),
+          dtable(c.table.memory.size() / 4) {}
 
     bool operator==(const Results& other) const {  // bit by bit
         auto same = [](const Floats& a, const Floats& b) { return a.empty() || !std::memcmp(a.data(), b.data(), a.size() * 4); };

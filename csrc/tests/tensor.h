@@ -73,7 +73,7 @@ struct Tensor {
             if (odd && odd->chance(15)) start += stride[a] * std::max<int64_t>(size[a] - 1, 0), stride[a] = -stride[a];
         int64_t extra = odd ? odd->between(0, 1) : 0;
         if (rows * heads * dim == 0) span = extra = start = 0;
-        memory.resize(size_t((span + extra) * bytes_of(dtype)));
+        memory.resize((span + extra) * bytes_of(dtype));
         for (int64_t i = 0; i < span + extra; i++) write(memory.data(), i, dtype, NAN);
         view = {memory.data() + (start + extra) * bytes_of(dtype), stride[0], stride[1], stride[2]};
     }
@@ -90,7 +90,7 @@ struct Tensor {
     }
     std::vector<double> numbers() const {  // contiguous, exact
         std::vector<double> all;
-        all.reserve(size_t(size[0] * size[1] * size[2]));
+        all.reserve(size[0] * size[1] * size[2]);
         for (int64_t r = 0; r < size[0]; r++)
             for (int64_t h = 0; h < size[1]; h++)
                 for (int64_t d = 0; d < size[2]; d++) all.push_back(read(view.data, at(r, h, d), dtype));

@@ -5,7 +5,7 @@ import torch
 
 from conformance.rule import Case, everywhere, judge
 from longspan.layout import Layout
-from longspan.patterns import GlobalTokens, Pattern, Window, sweep
+from longspan.patterns import Causal, Full, GlobalTokens, Pattern, Window, sweep
 from unit.patterns.places import PLACES
 
 SIZES = (1, 63, 64, 65, 131)
@@ -33,3 +33,12 @@ def test_every_size_is_computed_right(length: int, size: int, dtype: torch.dtype
 def test_every_kind_of_layout_is_computed_right(place: str, dtype: torch.dtype, engine: str) -> None:
     queries, keys = PLACES[place]
     judge(Case((Window(6) | GlobalTokens()) + Window(2, dilation=3), queries, keys), dtype, engine)
+
+
+@everywhere(torch.float32, torch.float64)
+@pytest.mark.parametrize("pattern", [Full(), Causal() | GlobalTokens()], ids=repr)
+def test_a_few_rows_over_thousands_of_keys_are_computed_right(
+    pattern: Pattern, dtype: torch.dtype, engine: str
+) -> None:
+    rows = Layout.packed([9000], marked=[[0, 4000, 8999]])
+    judge(Case(pattern, rows.take([5, 8990, 4000, 0]), rows, size=3, dropout=0.1), dtype, engine)

@@ -126,7 +126,7 @@ def test_huge_scores_choose_one_key(pattern: Pattern, backend: str) -> None:
 
 
 @everywhere(torch.float32)
-@pytest.mark.parametrize("scale", [1e-4, 5.0])
+@pytest.mark.parametrize("scale", [1e-4, 1.0])
 def test_flat_and_peaked_rows_are_computed_right(scale: float, dtype: torch.dtype, engine: str) -> None:
     judge(Case(Window(9) | GlobalTokens(), ROWS, size=SIZE, scale=scale), dtype, engine)
 

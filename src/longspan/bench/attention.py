@@ -40,7 +40,10 @@ def run(
             report.curves = curve_points(progress)
             plot.write_text(chart(report.curves, header(where)))
         else:
-            run_cases(report, names, _rounds(rounds, 9), flex=flex)
+            try:
+                run_cases(report, names, _rounds(rounds, 9), flex=flex)
+            except KeyboardInterrupt:
+                print("\nstopped; this was measured before:", file=sys.stderr)
             print(report.table())
         if json:
             json.write_text(report.json())

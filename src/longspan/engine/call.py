@@ -117,14 +117,15 @@ def attention_weights(
     _check_rows(q, k, arrays)
     chosen, again = _chosen(rows, q).unique(return_inverse=True)
     count, label = decode(arrays, chosen)
-    seen = count[arrays.head_class] > 0  # (C, R, K) -> (H, R, K)
+    count = count[arrays.head_class]  # (C, R, K) -> (H, R, K)
+    label = None if label is None else label[arrays.head_class]
     wide = arithmetic(q.dtype)
     given = _take_terms(terms, plan, q) if terms else (None, None, None)
     relative, content, table = (x if x is None else x.to(wide) for x in given)
-    count, label = count[arrays.head_class], None if label is None else label[arrays.head_class]
-    rows_q, factor = q[chosen].to(wide), _scale(scale, q)
-    score = reference.scores(rows_q, k.to(wide), count, factor, label, relative, content, table)
+    queries, factor = q[chosen].to(wide), _scale(scale, q)
+    score = reference.scores(queries, k.to(wide), count, factor, label, relative, content, table)
     probability, _ = reference.softmax(score)
+    seen = count > 0
     most = int(seen.sum(-1).max()) if seen.numel() else 0
     keys = seen.byte().argsort(dim=-1, descending=True, stable=True)[..., :most]
     behind = ~seen.gather(2, keys)
@@ -189,6 +190,8 @@ def _take_terms(terms: Iterable[Term], plan: Plan, q: Tensor) -> tuple[Tensor | 
             "`terms` must be given with a plan that has labels, but this plan has none. "
             "Make it with plan(..., labels=ClippedDistance(limit))."
         )
+    if isinstance(terms, (RelativeKeys, ScoreTable)):
+        raise bad("terms", "a list", type(terms).__name__, "Write terms=[...].")
     relative = content = table = None
     size, (heads, width) = plan.labels.size, q.shape[1:]
     for term in terms:

@@ -1,5 +1,6 @@
 """The operators `longspan::attend` and `longspan::attend_backward`, and the short way past the dispatcher."""
 
+from collections.abc import Iterable
 from typing import Any
 
 import torch
@@ -26,20 +27,23 @@ Arguments = tuple[Any, ...]  # what _PROBLEM lists; an empty backend name leaves
 def attend(problem: Problem, backend: str = "") -> tuple[Tensor, Tensor]:
     """(out, lse), differentiable; through the operator, which costs more, only where something watches it."""
     pair: tuple[Tensor, Tensor]
-    if torch.compiler.is_compiling() or not _alone(problem.q, problem.k, problem.v):
+    inputs = _differentiable(problem)
+    if torch.compiler.is_compiling() or not _alone(inputs):
         pair = torch.ops.longspan.attend(*problem[:3], list(problem.arrays), *problem[4:], backend)
         return pair
-    if torch.is_grad_enabled() and any(x is not None and x.requires_grad for x in _differentiable(problem)):
+    if torch.is_grad_enabled() and any(x.requires_grad for x in inputs):
         pair = _Attend.apply(*problem[:3], problem.arrays, *problem[4:], backend)  # type: ignore[no-untyped-call]
         return pair
     return choose(problem, backend or None).forward(problem)
 
 
-def _differentiable(problem: Problem) -> tuple[Tensor | None, ...]:
-    return problem.q, problem.k, problem.v, problem.relative, problem.content, problem.table
+def _differentiable(problem: Problem) -> list[Tensor]:
+    """The inputs that can have gradients, as far as they are given."""
+    terms = (problem.relative, problem.content, problem.table)
+    return [problem.q, problem.k, problem.v, *(x for x in terms if x is not None)]
 
 
-def _alone(*tensors: Tensor) -> bool:
+def _alone(tensors: Iterable[Tensor]) -> bool:
     """Whether an operator call would come to a direct call: plain tensors, no mode, no function transform."""
     if torch._C._len_torch_dispatch_stack() or torch._C._functorch.peek_interpreter_stack() is not None:
         return False
@@ -80,7 +84,7 @@ class _Attend(torch.autograd.Function):
         if grad_out is None:
             grad_out = torch.zeros_like(out)
         arguments = (q, k, v, plan, scale, relative, content, table, dropout, seed, backend)
-        direct = not torch.is_grad_enabled() and not torch.compiler.is_compiling() and _alone(q, grad_out)
+        direct = not torch.is_grad_enabled() and not torch.compiler.is_compiling() and _alone((q, grad_out))
         call = _backward if direct else torch.ops.longspan.attend_backward
         found = iter(call(grad_out, grad_lse, out, lse, *arguments))
         dq, dk, dv = next(found), next(found), next(found)
@@ -115,7 +119,7 @@ def _fake_forward(q: Tensor, *others: Any) -> tuple[Tensor, Tensor]:
 
 def _fake_backward(grad_out: Tensor, grad_lse: Any, out: Any, lse: Any, *arguments: Any) -> list[Tensor]:
     problem, _ = _problem(arguments)
-    return [x.new_empty(x.shape) for x in _differentiable(problem) if x is not None]
+    return [x.new_empty(x.shape) for x in _differentiable(problem)]
 
 
 _LIBRARY.impl("attend", _forward, "CompositeExplicitAutograd")

@@ -76,7 +76,8 @@ class Plan:
         if where.type == "cpu":
             return self.arrays
         if where not in self._moved:
-            self._moved[where] = PlanArrays(*(array.to(where) for array in self.arrays))
+            with torch.inference_mode(False):
+                self._moved[where] = PlanArrays(*(array.to(where) for array in self.arrays))
         return self._moved[where]
 
     @cached_property
@@ -164,7 +165,8 @@ def _plan(pattern: Pattern, queries: Layout, keys: Layout, heads: int, labels: L
 
 def _tensor(name: str, array: npt.NDArray[Any]) -> Tensor:
     dtype = np.int64 if name == "masks" else np.int32
-    return torch.from_numpy(np.array(array, dtype, order="C"))
+    with torch.inference_mode(False):  # the plan is cached and may be trained with later
+        return torch.from_numpy(np.array(array, dtype, order="C"))
 
 
 def _seen(masks: Tensor) -> BoolArray:

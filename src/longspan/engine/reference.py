@@ -29,9 +29,9 @@ def oracle(
     """(out, lse) straight from the pattern's truth, in the dtype of q, differentiable by autograd.
 
     >>> from longspan.patterns import Window
-    >>> x = torch.ones(3, 1, 2, dtype=torch.float64)
-    >>> oracle(x, x, x, Window(1), Layout.packed([3]))[1].exp().mul(1 / 2.718281828**2**0.5).flatten()
-    tensor([2.0000, 3.0000, 2.0000], dtype=torch.float64)
+    >>> out, lse = oracle(*torch.zeros(3, 4, 1, 2), Window(1), Layout.packed([4]))
+    >>> lse.exp().round().flatten()
+    tensor([2., 3., 3., 2.])
     """
     keys = queries if keys is None else keys
     heads = q.shape[1]
@@ -46,11 +46,9 @@ def oracle(
                 table = term.table
     keep = None
     if dropout is not None:
-        document, position, k_position = (
-            torch.tensor(column)
-            for column in (queries.sites.document, queries.sites.position, keys.sites.position)
-        )
-        keep = keep_matrix(dropout.counter(q.device), dropout.p, document, position, k_position, q)
+        rows, columns = queries.sites, torch.tensor(keys.sites.position)
+        place = torch.tensor(rows.document), torch.tensor(rows.position)
+        keep = keep_matrix(dropout.counter(q.device), dropout.p, *place, columns, q)
     score = scores(q, k, count, _scale(q, scale), label, relative, content, table)
     probability, lse = softmax(score)
     return weigh(probability, v, keep), lse.T
@@ -112,7 +110,7 @@ def softmax(score: Tensor) -> tuple[Tensor, Tensor]:
 
 
 def weigh(probability: Tensor, v: Tensor, keep: Tensor | None) -> Tensor:
-    """The mean of the values: (H, N, K), (K, H, D) -> (N, H, D); NaN and inf reach only rows that see them."""
+    """The mean of the values, (H, N, K), (K, H, D) -> (N, H, D); NaN and inf reach who sees them only."""
     weight = probability if keep is None else probability * keep
     sick = ~v.isfinite()
     if not sick.any():

@@ -67,6 +67,11 @@ def test_two_terms_of_a_kind_are_refused() -> None:
         attention(X, X, X, LABELLED, terms=[ScoreTable(torch.zeros(7, 2))] * 2)
 
 
+def test_a_term_outside_of_a_list_is_refused() -> None:
+    with pytest.raises(InputError, match=r"`terms` must be a list, but is 'ScoreTable'. Write terms=\["):
+        attention(X, X, X, LABELLED, terms=ScoreTable(torch.zeros(7, 2)))  # type: ignore[call-overload]
+
+
 def test_terms_need_a_plan_with_labels() -> None:
     with pytest.raises(InputError, match="labels=ClippedDistance"):
         attention(X, X, X, plan(Window(5), ROWS, heads=2), terms=[ScoreTable(torch.zeros(7, 2))])

@@ -8,7 +8,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from longspan import _native  # after torch, whose OpenMP threads it shares
+import longspan._native as _native  # after torch, whose OpenMP threads it shares
 from longspan.engine.backends.base import Gradients, Problem
 from longspan.engine.plan import PlanArrays
 from longspan.errors import bad
@@ -17,17 +17,24 @@ ABI = 1
 LARGEST_HEAD = 1024
 DTYPES = {torch.float32: 0, torch.bfloat16: 1, torch.float16: 2}
 
+_View = tuple[int, ...]  # address, strides
+_Numbers = tuple[list[int], _View, _View, _View, int, int, float, list[int], float, int, int, str]
+
 _target: ContextVar[str] = ContextVar("longspan_target", default="")  # empty: the best this CPU can run
 
 if _native.abi_version() != ABI:
-    raise ImportError(f"longspan._native has ABI {_native.abi_version()}, but {ABI} is needed; reinstall longspan")
+    raise ImportError(
+        f"longspan._native has ABI {_native.abi_version()}, but {ABI} is needed; reinstall longspan"
+    )
 
 
 @contextmanager
 def force_target(name: str | None) -> Iterator[None]:
     """Run the kernels of one instruction set ("scalar", "avx2", "avx512"); None = the best this CPU can run."""
     if name is not None and name not in _native.targets():
-        raise bad("target", f"one of {', '.join(_native.targets())}", name, "Others cannot run on this machine.")
+        raise bad(
+            "target", f"one of {', '.join(_native.targets())}", name, "Others cannot run on this machine."
+        )
     token = _target.set(name or "")
     try:
         yield
@@ -86,7 +93,7 @@ def _address(x: Tensor | None) -> int:
     return 0 if x is None else x.data_ptr()
 
 
-def _view(x: Tensor) -> tuple[int, ...]:
+def _view(x: Tensor) -> _View:
     return (x.data_ptr(), *x.stride())
 
 
@@ -104,7 +111,8 @@ def _plan(a: PlanArrays, queries: int, keys: int) -> list[int]:
     return [*numbers, queries, keys]
 
 
-def _numbers(problem: Problem, terms: tuple[Tensor | None, ...]) -> tuple[object, ...]:
+def _numbers(problem: Problem, terms: tuple[Tensor | None, ...]) -> _Numbers:
+    """What both directions need to know of a problem, in the order of the native functions' arguments."""
     q, k, v = problem.q, problem.k, problem.v
     labels = next((len(x) for x in (terms[0], terms[2]) if x is not None), 0)
     return (
