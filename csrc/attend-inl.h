@@ -40,7 +40,7 @@ struct Forward {
     const ls_result& result;
     int dim, width;
     Slots slots;               // packed key tiles, reused by the query tiles that follow
-    float *keys, *values;      // [slots][dim][64], [slots][64][width]
+    float *keys, *values;      // [slots][dim, or width][64], [slots][64][width]
     float *queries, *scores;   // [64][width], [64][64]
     State state, part;         // the tile's, and that of one of its later segments
     Labels labels;
@@ -48,7 +48,7 @@ struct Forward {
 
     Forward(const ls_job* job, Arena& arena)
         : p(*job->problem), result(*job->result), dim(p.dim), width(int(round_up(p.dim, L))),
-          slots(job->slots, p.plan.k_tiles, arena), keys(arena.get(job->slots * dim * LS_TILE)),
+          slots(job->slots, p.plan.k_tiles, arena), keys(arena.get(job->slots * width * LS_TILE)),
           values(arena.get(job->slots * LS_TILE * width)),
           queries(arena.get(LS_TILE * width)), scores(arena.get(LS_TILE * LS_TILE)),
           state(State::at(arena.get(State::floats(width)), width)),
@@ -63,7 +63,7 @@ struct Forward {
         if (s >= 0) return s;
         s = slots.oldest(user);
         slots.put(s, head, tile, user);
-        transpose_rows(rows_of(p.k, head), k.rows, k.count, dim, 1.0f, keys + s * dim * LS_TILE);
+        transpose_rows(rows_of(p.k, head), k.rows, k.count, dim, 1.0f, keys + s * width * LS_TILE);
         slots.tag[s].finite = copy_rows(rows_of(p.v, head), k.rows, k.count, dim, width, 1.0f, values + s * LS_TILE * width);
         return s;
     }
@@ -183,13 +183,13 @@ struct Forward {
         if (q.count <= LS_FEW_ROWS) {
             int64_t s = slots.oldest(user);  // its memory is borrowed where rows must be copied
             slots.tag[s].tile = -1;
-            Source key = rows_in_place(p.k, head, k, entry.mask >= 0, keys + s * dim * LS_TILE);
+            Source key = rows_in_place(p.k, head, k, entry.mask >= 0, keys + s * width * LS_TILE);
             value = rows_in_place(p.v, head, k, entry.mask >= 0, values + s * LS_TILE * width);
             thin_scores(q.count, k, key, value);
         } else {
             int64_t s = pack_keys(head, entry.key_tile, k, user);
             value = {values + s * LS_TILE * width, width, slots.tag[s].finite};
-            set_product(q.count, pairs.columns, queries, width, dim, keys + s * dim * LS_TILE, LS_TILE, scores, LS_TILE);
+            set_product(q.count, pairs.columns, queries, width, dim, keys + s * width * LS_TILE, LS_TILE, scores, LS_TILE);
         }
         float shift = entry.multiplicity == 1 ? 0.0f : __builtin_log2f(float(entry.multiplicity));
         const int32_t* ranks = labels.on ? labels.prepare(q.count, entry.labels) : nullptr;
@@ -225,7 +225,7 @@ struct Forward {
             int64_t at = int64_t(q.rows[i]) * p.plan.heads + head;
             float whole = sum_lanes(load(from.total + i * L));
             float inverse = whole == 0.0f ? 0.0f : 1.0f / whole;
-            result.lse[at] = whole == 0.0f ? NOTHING : (from.reference[i] + __builtin_log2f(whole)) * LN2;
+            result.lse[at] = whole == 0.0f ? NOTHING : float((double(from.reference[i]) + __builtin_log2f(whole)) * LN2);
             typename T::type* to = (typename T::type*)result.out + at * dim;
             const float* sum = from.sum + i * width;
             int d = 0;

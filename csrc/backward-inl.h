@@ -80,11 +80,13 @@ struct Backward {
                     if (j < first || j >= last) store(s + j * L, zero()), store(ds + j * L, zero());
             }
             uint32_t hash = dropout.on ? dropout.row(p.plan.q_sites + 2 * int64_t(q.rows[i]), head) : 0;
-            float minus = shift - lse[i];
+            // The saved log-sum-exp in base 2 has more digits than a float: what rounding takes away comes back as a factor.
+            double exact = shift - lse[i] / LN2;
+            float minus = float(exact), rest = float(1 + (exact - minus) * LN2);
             for (int j = first; j < last; j++) {
                 vf x = load(s + j * L) + minus, dp = load(ds + j * L);
                 if (LABELS) x += labels.template bias<LABELS>(i, j, ranks);
-                vf probability = exp2_lanes(x), kept = probability;
+                vf probability = exp2_lanes(x) * rest, kept = probability;
                 if (dropout.on) {
                     vf factor = dropout.kept(hash, j);
                     kept = kept * factor, dp = dp * factor;
@@ -150,7 +152,7 @@ struct Backward {
             vf part = zero();
             for (int d = 0; d < width; d += L) part += load(grads + i * width + d) * load(dq + i * width + d);
             delta[i] = sum_lanes(part) - (grad.grad_lse ? grad.grad_lse[at] : 0.0f);
-            lse[i] = grad.lse[at] == NOTHING ? 0.0f : grad.lse[at] * LOG2E;
+            lse[i] = grad.lse[at] == NOTHING ? 0.0f : grad.lse[at];
         }
         __builtin_memset(dq, 0, sizeof(float) * q.count * width);
         if (labels.on) labels.begin(head, q.count, queries), label_gradients.begin(head);

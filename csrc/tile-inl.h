@@ -1,5 +1,6 @@
 // What forward and backward share: tiles, the pairs allowed between two tiles, dropout, and a worker's memory.
-constexpr float LOG2E = 1.44269504f, LN2 = 0.69314718f, NOTHING = -__builtin_inff();
+constexpr double LN2 = 0.6931471805599453;
+constexpr float LOG2E = float(1 / LN2), NOTHING = -__builtin_inff();
 constexpr int GROUPS = (LS_TILE + BLOCK - 1) / BLOCK;
 constexpr int ROW = LS_TILE / L;  // vectors in a row of scores
 
