@@ -1,5 +1,5 @@
 // Forward: for each query tile, walk its key tiles; score, softmax against a running reference, weighted sum of values.
-// Scores live in base 2: log2(e) is folded into the packed queries.
+// Scores live in base 2: packed queries carry the scale, packed keys log2(e), here as in the backward pass.
 
 // What is known of a query tile's rows after some of its keys: sums of values and of probabilities, both relative to
 // 2^reference. The sum of probabilities is kept in lanes.
@@ -52,7 +52,7 @@ struct Forward {
           values(arena.get(job->slots * LS_TILE * width)),
           queries(arena.get(LS_TILE * width)), scores(arena.get(LS_TILE * LS_TILE)),
           state(State::at(arena.get(State::floats(width)), width)),
-          part(State::at(arena.get(State::floats(width)), width)), labels(p, width, p.scale * LOG2E, 1.0f, arena), dropout(p) {}
+          part(State::at(arena.get(State::floats(width)), width)), labels(p, width, arena), dropout(p) {}
 
     static Rows<T> rows_of(const ls_view& x, int64_t head) {
         return {(const typename T::type*)x.data + head * x.head, x.row, x.dim};
@@ -63,7 +63,7 @@ struct Forward {
         if (s >= 0) return s;
         s = slots.oldest(user);
         slots.put(s, head, tile, user);
-        transpose_rows(rows_of(p.k, head), k.rows, k.count, dim, 1.0f, keys + s * width * LS_TILE);
+        transpose_rows(rows_of(p.k, head), k.rows, k.count, dim, LOG2E, keys + s * width * LS_TILE);
         slots.tag[s].finite = copy_rows(rows_of(p.v, head), k.rows, k.count, dim, width, 1.0f, values + s * LS_TILE * width);
         return s;
     }
@@ -148,7 +148,7 @@ struct Forward {
             for (; n < count; n++) dots<R, 1>(query, width, key.data + (j + n) * key.stride, key.stride, width, lanes, n);
             for (; n < L; n++)
                 for (int r = 0; r < R; r++) lanes[r][n] = zero();
-            for (int r = 0; r < R; r++) store(to + r * LS_TILE + j, sums_of_lanes(lanes[r]));
+            for (int r = 0; r < R; r++) store(to + r * LS_TILE + j, sums_of_lanes(lanes[r]) * LOG2E);
         }
     }
     void thin_scores(int rows, Tile k, const Source& key, const Source& value) {
@@ -211,7 +211,7 @@ struct Forward {
     void run_segment(State to, int64_t head, int64_t tile, int64_t segment) {
         const ls_plan& plan = p.plan;
         Tile q = tile_at(plan.q_rows, tile);
-        copy_rows(rows_of(p.q, head), q.rows, q.count, dim, width, p.scale * LOG2E, queries);
+        copy_rows(rows_of(p.q, head), q.rows, q.count, dim, width, p.scale, queries);
         if (labels.on) labels.begin(head, q.count, queries);
         to.clear(q.count, width);
         const Entry* entries = (const Entry*)plan.entries;

@@ -26,7 +26,7 @@ struct Backward {
           dk(arena.get(job->slots * LS_TILE * width)), dv(arena.get(job->slots * LS_TILE * width)), repeats(arena.get(job->repeats * 2 * LS_TILE * width)),
           queries(arena.get(LS_TILE * width)), grads(arena.get(LS_TILE * width)), dq(arena.get(LS_TILE * width)),
           scores(arena.get(LS_TILE * LS_TILE)), dscores(arena.get(LS_TILE * LS_TILE)), lse(arena.get(LS_TILE)),
-          delta(arena.get(LS_TILE)), labels(p, width, p.scale, LOG2E, arena), label_gradients(labels, grad, arena), dropout(p) {}
+          delta(arena.get(LS_TILE)), labels(p, width, arena), label_gradients(labels, grad, arena), dropout(p) {}
 
     static Rows<T> rows_of(const ls_view& x, int64_t head) { return Forward<T>::rows_of(x, head); }
 

@@ -5,15 +5,13 @@ struct Labels {
     const ls_problem& p;
     bool on;
     int dim, width;
-    float query_factor, relative_factor;  // what the packed queries and relative keys carry; their product is scale * log2(e)
     int64_t blocks = 0, stride = 0;  // blocks of 64 ranks; floats per row of bias, 0 when all queries share one row
     int64_t head = -1, count = 0;
     float *relative, *table, *bias_rows, *queries;  // [blocks][dim][64], [blocks * 64], [64][64 + blocks * 64 + 64], [64][width]
     uint8_t* ready;
     int32_t *low, *high;  // first and last block a label tile reads
 
-    Labels(const ls_problem& problem, int width, float query_factor, float relative_factor, Arena& arena)
-        : p(problem), dim(problem.dim), width(width), query_factor(query_factor), relative_factor(relative_factor) {
+    Labels(const ls_problem& problem, int width, Arena& arena) : p(problem), dim(problem.dim), width(width) {
         on = p.relative || p.table;
         if (!on) return;
         int64_t longest = 0;
@@ -60,7 +58,7 @@ struct Labels {
             Rows<F32> rows = {p.relative + h * dim, plan.heads * dim, 1};
             for (int64_t b = 0; b * LS_TILE < count; b++) {
                 int n = count - b * LS_TILE < LS_TILE ? int(count - b * LS_TILE) : LS_TILE;
-                transpose_rows(rows, list + b * LS_TILE, n, dim, relative_factor, relative + b * dim * LS_TILE);
+                transpose_rows(rows, list + b * LS_TILE, n, dim, LOG2E, relative + b * dim * LS_TILE);
             }
         }
     }
@@ -71,7 +69,7 @@ struct Labels {
         __builtin_memset(ready, 0, blocks);
         for (int i = 0; i < rows; i++)
             for (int d = 0; d < dim; d++)
-                queries[i * width + d] = packed_queries[i * width + d] + (p.content ? p.content[h * dim + d] * query_factor : 0.0f);
+                queries[i * width + d] = packed_queries[i * width + d] + (p.content ? p.content[h * dim + d] * p.scale : 0.0f);
     }
 
     // Makes the bias that a label tile reads, and returns the tile.

@@ -9,7 +9,7 @@ from torch import Tensor
 from longspan.engine.backends import choose
 from longspan.engine.backends.base import Problem, arithmetic
 from longspan.engine.plan import PlanArrays
-from longspan.errors import BackendError
+from longspan.errors import BackendError, bad
 
 _PROBLEM = (
     "Tensor q, Tensor k, Tensor v, Tensor[] plan, float scale, Tensor? relative, Tensor? content, "
@@ -53,6 +53,26 @@ def _alone(tensors: Iterable[Tensor]) -> bool:
 def _problem(arguments: Arguments) -> tuple[Problem, str | None]:
     q, k, v, plan, *rest, backend = arguments
     return Problem(q, k, v, PlanArrays(*plan), *rest), backend or None
+
+
+def _checked(*arguments: Any) -> Arguments:
+    """The arguments, if their shapes fit together: anybody may call an operator with any tensors."""
+    problem, _ = _problem(arguments)
+    (rows, heads, size), keys = problem.q.shape, problem.k.shape[0]
+    problem.arrays.check(rows, keys, heads)
+    labels = next((len(x) for x in (problem.relative, problem.table) if x is not None), 0)
+    shapes = {
+        "k": (keys, heads, size),
+        "v": (keys, heads, size),
+        "relative": (labels, heads, size),
+        "content": (heads, size),
+        "table": (labels, heads),
+    }
+    for name, shape in shapes.items():
+        x = getattr(problem, name)
+        if x is not None and x.shape != shape:
+            raise bad(name, f"of shape {shape}", tuple(x.shape))
+    return arguments
 
 
 def _forward(*arguments: Any) -> tuple[Tensor, Tensor]:
@@ -122,8 +142,8 @@ def _fake_backward(grad_out: Tensor, grad_lse: Any, out: Any, lse: Any, *argumen
     return [x.new_empty(x.shape) for x in _differentiable(problem)]
 
 
-_LIBRARY.impl("attend", _forward, "CompositeExplicitAutograd")
-_LIBRARY.impl("attend_backward", _backward, "CompositeExplicitAutograd")
+_LIBRARY.impl("attend", lambda *a: _forward(*_checked(*a)), "CompositeExplicitAutograd")
+_LIBRARY.impl("attend_backward", lambda *a: _backward(*a[:4], *_checked(*a[4:])), "CompositeExplicitAutograd")
 torch.library.register_fake("longspan::attend", _fake_forward, lib=_LIBRARY)
 torch.library.register_fake("longspan::attend_backward", _fake_backward, lib=_LIBRARY)
 torch.library.register_autograd("longspan::attend", _operator_backward, setup_context=_save, lib=_LIBRARY)

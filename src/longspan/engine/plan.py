@@ -57,6 +57,31 @@ class PlanArrays(NamedTuple):
     def nbytes(self) -> int:
         return sum(array.nbytes for array in self)
 
+    def check(self, queries: int, keys: int, heads: int) -> "PlanArrays":
+        """The arrays themselves if their shapes fit together; what kernels read is never taken on trust."""
+        classes, tiles, labels = self.class_start.numel(), self.q_rows.shape[0], self.label_tiles.shape[0]
+        shapes = {
+            "head_class": (heads,),
+            "class_start": (max(classes, 1),),
+            "q_rows": (tiles, TILE),
+            "k_rows": (self.k_rows.shape[0], TILE),
+            "entry_start": (tiles + 1,),
+            "entries": (self.entries.shape[0], 4),
+            "masks": (self.masks.shape[0], TILE),
+            "label_tiles": (labels, TILE, TILE),
+            "label_kind": (labels,),
+            "label_start": (max(classes, 1),),
+            "label_list": (self.label_list.numel(),),
+            "q_sites": (queries, 2),
+            "k_positions": (keys,),
+        }
+        for name, array in self._asdict().items():
+            dtype = torch.int64 if name == "masks" else torch.int32
+            if array.shape != shapes[name] or array.dtype != dtype or not array.is_contiguous():
+                wanted = f"a contiguous {dtype} tensor of shape {shapes[name]}"
+                raise bad(name, wanted, f"{array.dtype} {tuple(array.shape)}", "Take the arrays of a Plan.")
+        return self
+
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Plan:

@@ -15,9 +15,9 @@ from longspan.engine.call import attention
 from longspan.engine.dropout import Dropout
 from longspan.engine.labels import ClippedDistance
 from longspan.engine.operators import attend
-from longspan.engine.plan import Plan, plan
+from longspan.engine.plan import Plan, PlanArrays, plan
 from longspan.engine.terms import RelativeKeys, ScoreTable
-from longspan.errors import BackendError
+from longspan.errors import BackendError, InputError
 from longspan.layout import Layout
 from longspan.patterns import Causal, GlobalTokens, Window
 
@@ -200,3 +200,20 @@ def test_a_plan_made_in_inference_mode_can_be_trained_with() -> None:
     q = random(77, HEADS, SIZE)
     attention(q, q, q, made).sum().backward()
     assert q.grad is not None
+
+
+@pytest.mark.parametrize("name", PlanArrays._fields)
+def test_an_operator_refuses_arrays_that_do_not_fit(name: str) -> None:
+    made = plan(Window(3), Layout.packed([70]), heads=2, labels=ClippedDistance(2))
+    arrays = made.arrays._replace(**{name: getattr(made.arrays, name)[None]})
+    x = torch.zeros(70, 2, 8)
+    with pytest.raises(InputError, match=f"`{name}` must be a contiguous"):
+        torch.ops.longspan.attend(x, x, x, list(arrays), 1.0, None, None, None, 0.0, None, "")
+
+
+def test_an_operator_refuses_rows_that_do_not_exist() -> None:
+    made = plan(Window(3), Layout.packed([70]), heads=2)
+    arrays = made.arrays._replace(k_rows=made.arrays.k_rows + 70)
+    x = torch.zeros(70, 2, 8)
+    with pytest.raises(ValueError, match="names a key that does not exist"):
+        torch.ops.longspan.attend(x, x, x, list(arrays), 1.0, None, None, None, 0.0, None, "native")

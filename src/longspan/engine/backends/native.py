@@ -30,7 +30,7 @@ if _native.abi_version() != ABI:
 
 @contextmanager
 def force_target(name: str | None) -> Iterator[None]:
-    """Run the kernels of one instruction set ("scalar", "avx2", "avx512"); None = the best this CPU can run."""
+    """Run the kernels of one instruction set ("scalar", "avx2", "avx512"); None: the best there is."""
     if name is not None and name not in _native.targets():
         raise bad(
             "target", f"one of {', '.join(_native.targets())}", name, "Others cannot run on this machine."
