@@ -58,7 +58,7 @@ struct Walk {
         : c(c), n(c.dim), q(c.q.numbers()), k(c.k.numbers()), v(c.v.numbers()), relative(c.relative.numbers()),
           content(c.content.numbers()), table(c.table.numbers()), q_size(q, n), k_size(k, n), v_size(v, n),
           relative_size(relative, n), content_size(content, n), scale(c.problem.scale),
-          unit((32 + 4 * std::sqrt(double(std::max({c.dim, c.queries, c.keys})))) * 0x1p-24), shifted(c.dim) {}
+          unit((8 + std::sqrt(double(std::max({c.dim, c.queries, c.keys})))) * 0x1p-24), shifted(c.dim) {}
 
     size_t row(int64_t r, int head) const { return size_t(r * c.heads + head); }
     const double* at(const Numbers& x, size_t row) const { return x.data() + row * n; }

@@ -224,3 +224,9 @@ def test_labels_out_of_range_are_errors() -> None:
     for window, wrong in ((Window(left=3, right=1), 4), (Window(left=4, right=0), -1)):
         with pytest.raises(InputError, match=f"from 0 to 3, but TooLarge.* gives {wrong}"):
             plan(window, Layout.packed([9]), heads=1, labels=TooLarge())
+
+
+def test_query_tiles_of_one_residue_follow_each_other() -> None:
+    """They share key tiles, which a kernel then finds packed already."""
+    arrays = plan(Window(64, dilation=2), Layout.packed([300]), heads=1).arrays
+    assert arrays.q_rows[:, 0].tolist() == [0, 128, 256, 1, 129, 257]
