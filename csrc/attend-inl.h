@@ -25,7 +25,6 @@ struct State {
     }
     void merge(State& other, int rows, int width) {
         for (int i = 0; i < rows; i++) {
-            if (other.reference[i] == NOTHING) continue;
             if (reference[i] < other.reference[i]) raise(i, width, other.reference[i]);
             if (other.reference[i] < reference[i]) other.raise(i, width, reference[i]);
             for (int d = 0; d < width; d += L) store(sum + i * width + d, load(sum + i * width + d) + load(other.sum + i * width + d));

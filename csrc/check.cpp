@@ -60,7 +60,7 @@ extern "C" const char* ls_check(const ls_problem* problem) {
     for (int64_t i = 0; i < p.n_label_list; i++)
         if (p.label_list[i] < 0 || p.label_list[i] >= problem->labels) return "label_list names a label that the terms do not have";
     // Distinct (class, label tile) pairs are few; remembering the last one checked keeps this linear in the entries.
-    for (int64_t c = 0, last = -1; c < p.classes; c++, last = -1)
+    for (int64_t c = 0, last = INT64_MIN; c < p.classes; c++, last = INT64_MIN)
         for (int64_t t = p.class_start[c]; t < p.class_start[c + 1]; t++)
             for (int64_t e = p.entry_start[t]; e < p.entry_start[t + 1]; e++) {
                 if (p.entries[e * 4 + 3] == last) continue;

@@ -141,7 +141,9 @@ struct Runs {
             int32_t document = -1;
             int32_t *run = run_of.data() + c * plan.k_tiles, *repeat = repeat_of.data() + c * plan.k_tiles;
             for (int32_t t = plan.class_start[c]; t < plan.class_start[c + 1]; t++) {
-                int32_t row = plan.q_rows[int64_t(t) * LS_TILE], here = row < 0 || whole_heads ? 0 : plan.q_sites[2 * int64_t(row)];
+                int32_t row = plan.q_rows[int64_t(t) * LS_TILE];
+                // An empty tile goes with its neighbours: a document's tiles are one run.
+                int32_t here = whole_heads ? 0 : row < 0 ? document : plan.q_sites[2 * int64_t(row)];
                 if (t == plan.class_start[c] || here != document) start.push_back(t);
                 document = here;
                 for (int64_t e = plan.entry_start[t]; e < plan.entry_start[t + 1]; e++) run[plan.entries[4 * e]] = int32_t(start.size()) - 1;

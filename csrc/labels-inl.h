@@ -8,6 +8,7 @@ struct Labels {
     int64_t blocks = 0, stride = 0;  // blocks of 64 ranks; floats per row of bias, 0 when all queries share one row
     int64_t head = -1, count = 0;
     float *relative, *table, *bias_rows, *queries;  // [blocks][dim][64], [blocks * 64], [64][64 + blocks * 64 + 64], [64][width]
+    bool finite;  // whether `queries` are
     uint8_t* ready;
     int32_t *low, *high;  // first and last block a label tile reads
 
@@ -67,9 +68,13 @@ struct Labels {
         if (h != head) pack(h);
         if (!p.relative) return;
         __builtin_memset(ready, 0, blocks);
+        float check = 0.0f;
         for (int i = 0; i < rows; i++)
-            for (int d = 0; d < dim; d++)
+            for (int d = 0; d < dim; d++) {
                 queries[i * width + d] = packed_queries[i * width + d] + (p.content ? p.content[h * dim + d] * p.scale : 0.0f);
+                check += queries[i * width + d] * 0.0f;
+            }
+        finite = check == 0.0f;
     }
 
     // Makes the bias that a label tile reads, and returns the tile.
@@ -102,6 +107,7 @@ struct LabelGradients {
     const ls_problem& p;
     const ls_gradient& grad;
     int64_t head = -1;
+    bool finite;  // whether the head's relative keys are
     float* sums;                               // like the bias rows: [64][stride], or one row when all queries share it
     float *rows_across, *drelative, *dcontent;  // [blocks * 64][width] twice, [width]
     float *part, *dtable;                       // [64][width], [blocks * 64]
@@ -124,11 +130,12 @@ struct LabelGradients {
         int64_t all = labels.blocks * LS_TILE;
         __builtin_memset(dtable, 0, sizeof(float) * all);
         if (!p.relative) return;
+        finite = true;
         const int32_t* list = p.plan.label_list + p.plan.label_start[p.plan.head_class[h]];
         Rows<F32> rows = {p.relative + h * labels.dim, p.plan.heads * labels.dim, 1};
         for (int64_t b = 0; b * LS_TILE < labels.count; b++) {
             int n = labels.count - b * LS_TILE < LS_TILE ? int(labels.count - b * LS_TILE) : LS_TILE;
-            copy_rows(rows, list + b * LS_TILE, n, labels.dim, labels.width, 1.0f, rows_across + b * LS_TILE * labels.width);
+            finite &= copy_rows(rows, list + b * LS_TILE, n, labels.dim, labels.width, 1.0f, rows_across + b * LS_TILE * labels.width);
         }
         __builtin_memset(drelative, 0, sizeof(float) * all * labels.width);
         __builtin_memset(dcontent, 0, sizeof(float) * labels.width);
@@ -154,8 +161,8 @@ struct LabelGradients {
         for (int64_t b = 0; b * LS_TILE < labels.count; b++) {
             if (!labels.ready[b]) continue;
             float* block = sums + LS_TILE + b * LS_TILE;
-            add_product(rows, all_labels, {block, labels.stride, 1}, rows_across + b * LS_TILE * width, width, part, width, vectors, true);
-            add_product(LS_TILE, all_rows, {block, 1, labels.stride}, labels.queries, width, drelative + b * LS_TILE * width, width, vectors, true);
+            add_product(rows, all_labels, {block, labels.stride, 1}, rows_across + b * LS_TILE * width, width, part, width, vectors, finite);
+            add_product(LS_TILE, all_rows, {block, 1, labels.stride}, labels.queries, width, drelative + b * LS_TILE * width, width, vectors, labels.finite);
             for (int i = 0; i < rows; i++)
                 for (int j = 0; j < LS_TILE; j++) dtable[b * LS_TILE + j] += block[i * labels.stride + j], block[i * labels.stride + j] = 0.0f;
         }
@@ -164,6 +171,7 @@ struct LabelGradients {
     }
 
     void finish_head() {
+        if (head < 0) return;  // there was no query
         const int32_t* list = p.plan.label_list + p.plan.label_start[p.plan.head_class[head]];
         for (int64_t r = 0; r < labels.count; r++) {
             if (!p.relative) dtable[r] = sums[LS_TILE + r];

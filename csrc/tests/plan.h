@@ -71,8 +71,8 @@ struct Planner {
         std::vector<int> numbers;
         if (random.chance(25)) random.shuffle(rows);
         int most = random.chance(60) ? 64 : random.between(labels ? 8 : 1, random.chance(30) ? 8 : 64), count = int(rows.size());
-        bool whole = random.chance(60);
-        for (int next = 0, take; next < count; next += take) {
+        bool whole = random.chance(60), none = count == 0 && random.chance(20);  // an empty tile for no rows
+        for (int next = 0, take; next < count || none; next += take, none = false) {
             take = whole ? most : random.chance(10) ? 0 : random.between(1, most);
             numbers.push_back(int(tiles.size() / 64));
             for (int i = 0; i < 64; i++) tiles.push_back(i < take && next + i < count ? rows[next + i] : -1);
