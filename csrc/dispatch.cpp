@@ -1,6 +1,9 @@
 // The C door: checks, the choice of an instruction set, threads and their memory.
 #include <omp.h>
 #include <pthread.h>
+#if defined(__linux__)
+#include <sys/mman.h>
+#endif
 
 #include <algorithm>
 #include <atomic>
@@ -76,6 +79,15 @@ void on_threads(int threads, Work work) {
     }
     work();
     for (std::thread& t : others) t.join();
+}
+
+// A large result is fresh memory: in pages of 2 MB it is faulted in with a five-hundredth of the faults.
+void prefer_large_pages(void* memory, int64_t bytes) {
+#if defined(__linux__)
+    const int64_t page = 2 << 20;
+    int64_t begin = (reinterpret_cast<int64_t>(memory) + page - 1) / page * page, end = reinterpret_cast<int64_t>(memory) + bytes;
+    if (end - begin >= 2 * page) madvise(reinterpret_cast<void*>(begin), (end - begin) / page * page, MADV_HUGEPAGE);
+#endif
 }
 
 int run(ls_job& job, int64_t (*need)(const ls_job*), void (*body)(ls_job*, float*)) {
@@ -193,6 +205,7 @@ int ls_forward(const ls_problem* problem, const ls_result* result, const char* n
         int32_t c = plan.head_class[h];
         unit_start[h + 1] = unit_start[h] + plan.class_start[c + 1] - plan.class_start[c];
     }
+    prefer_large_pages(result->out, plan.queries * plan.heads * problem->dim * (problem->dtype == LS_F32 ? 4 : 2));
     ls_job job{};
     job.problem = problem;
     job.result = result;
@@ -220,6 +233,10 @@ int ls_backward(const ls_problem* problem, const ls_gradient* gradient, const ch
     if (!choice || !choice->supported()) return 2;
     const ls_plan& plan = problem->plan;
     const Runs runs(plan, problem->relative || problem->table);
+    const int64_t row = plan.heads * problem->dim * 4;
+    prefer_large_pages(gradient->dq, plan.queries * row);
+    prefer_large_pages(gradient->dk, plan.keys * row);
+    prefer_large_pages(gradient->dv, plan.keys * row);
     std::vector<int64_t> unit_start(plan.heads + 1, 0);
     for (int64_t h = 0; h < plan.heads; h++) {
         int32_t c = plan.head_class[h];

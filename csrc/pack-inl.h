@@ -42,11 +42,23 @@ struct Rows {  // one head of a tensor
     const typename T::type* at(int64_t r) const { return data + r * row; }
 };
 
+// Rows of one head lie far apart, most of them in pages of their own: they are asked for some rows ahead.
+constexpr int AHEAD = 8;
+template <class T>
+LS_INLINE void ask_for(Rows<T> x, const int32_t* rows, int from, int to, int dim) {
+    for (int i = from; i < to; i++) {
+        const char* row = (const char*)x.at(rows[i]);
+        for (int64_t b = 0; b < dim * int64_t(sizeof(typename T::type)); b += 64) __builtin_prefetch(row + b);
+    }
+}
+
 // out[i][d] = x[rows[i]][d] * factor, padded with zeros to `width` columns and LS_TILE rows. Returns whether all is finite.
 template <class T>
 static __attribute__((noinline)) bool copy_rows(Rows<T> x, const int32_t* rows, int count, int dim, int width, float factor, float* out) {
     vf check = zero();
+    ask_for(x, rows, 0, AHEAD < count ? AHEAD : count, dim);
     for (int i = 0; i < count; i++) {
+        if (i + AHEAD < count) ask_for(x, rows, i + AHEAD, i + AHEAD + 1, dim);
         const typename T::type* from = x.at(rows[i]);
         float* to = out + int64_t(i) * width;
         int d = 0;
@@ -73,6 +85,7 @@ static __attribute__((noinline)) void transpose_rows(Rows<T> x, const int32_t* r
     int i = 0;
     if (x.dim == 1)
         for (; i + L <= count; i += L) {
+            ask_for(x, rows, i + L, i + 2 * L < count ? i + 2 * L : count, dim);
             const typename T::type* from[L];
             for (int r = 0; r < L; r++) from[r] = x.at(rows[i + r]);
             int d = 0;

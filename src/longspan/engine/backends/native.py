@@ -71,7 +71,7 @@ class Native:
     ) -> Gradients:
         terms = _float32(problem)
         inputs = (problem.q, problem.k, problem.v, problem.relative, problem.content, problem.table)
-        grads = [x if x is None else torch.zeros(x.shape, dtype=torch.float32) for x in inputs]
+        grads = [None if x is None else torch.zeros(x.shape, dtype=torch.float32) for x in inputs]
         lse = lse.contiguous()
         grad_lse = None if grad_lse is None else grad_lse.float().contiguous()
         _native.backward(
