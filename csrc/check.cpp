@@ -42,6 +42,7 @@ extern "C" const char* ls_check(const ls_problem* problem) {
     const ls_plan& p = problem->plan;
     if (problem->dim < 1 || problem->dim > LS_MAX_DIM) return "the head size must be between 1 and 1024";
     if (problem->dtype < LS_F32 || problem->dtype > LS_F16) return "the dtype is unknown";
+    if (!(problem->dropout >= 0 && problem->dropout <= 1)) return "dropout must be between 0 and 1";
     if (p.classes < 0 || (p.heads > 0 && p.classes == 0)) return "heads have no class";
     for (int64_t h = 0; h < p.heads; h++)
         if (p.head_class[h] < 0 || p.head_class[h] >= p.classes) return "head_class names a class that does not exist";
