@@ -103,6 +103,16 @@ int run(ls_job& job, int64_t (*need)(const ls_job*), void (*body)(ls_job*, float
     return job.next < job.units ? 1 : 0;
 }
 
+// Zeros, a piece per turn for every thread.
+void clear(float* memory, int64_t count, int threads) {
+    prefer_large_pages(memory, count * 4);
+    const int64_t piece = 1 << 19;
+    std::atomic<int64_t> next{0};
+    on_threads(int(std::min<int64_t>(threads, count / piece + 1)), [&] {
+        for (int64_t at; (at = next.fetch_add(piece)) < count;) std::memset(memory + at, 0, sizeof(float) * std::min(piece, count - at));
+    });
+}
+
 // Enough slots for the longest list of key tiles and a few neighbours, within a bound on memory.
 int64_t slots_for(const ls_plan& plan, int64_t floats_per_slot, int64_t limit_bytes) {
     int64_t longest = 1;
@@ -233,10 +243,10 @@ int ls_backward(const ls_problem* problem, const ls_gradient* gradient, const ch
     if (!choice || !choice->supported()) return 2;
     const ls_plan& plan = problem->plan;
     const Runs runs(plan, problem->relative || problem->table);
-    const int64_t row = plan.heads * problem->dim * 4;
-    prefer_large_pages(gradient->dq, plan.queries * row);
-    prefer_large_pages(gradient->dk, plan.keys * row);
-    prefer_large_pages(gradient->dv, plan.keys * row);
+    const int64_t row = plan.heads * problem->dim;
+    prefer_large_pages(gradient->dq, plan.queries * row * 4);
+    clear(gradient->dk, plan.keys * row, problem->threads);
+    clear(gradient->dv, plan.keys * row, problem->threads);
     std::vector<int64_t> unit_start(plan.heads + 1, 0);
     for (int64_t h = 0; h < plan.heads; h++) {
         int32_t c = plan.head_class[h];

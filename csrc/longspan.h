@@ -51,7 +51,7 @@ typedef struct {
     float* lse;
 } ls_result;
 
-// What the backward pass reads and writes. All gradients are float32, contiguous, and zero on entry.
+// What the backward pass reads and writes. All gradients are float32 and contiguous; those of the terms are zero on entry.
 typedef struct {
     const float* lse;       // (queries, heads)
     ls_view out, grad_out;  // in the problem's dtype

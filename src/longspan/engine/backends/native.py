@@ -71,7 +71,11 @@ class Native:
     ) -> Gradients:
         terms = _float32(problem)
         inputs = (problem.q, problem.k, problem.v, problem.relative, problem.content, problem.table)
-        grads = [None if x is None else torch.zeros(x.shape, dtype=torch.float32) for x in inputs]
+        make = [torch.empty] * 3 + [torch.zeros] * 3  # the kernel writes every row of the first three
+        grads = [
+            None if x is None else new(x.shape, dtype=torch.float32)
+            for x, new in zip(inputs, make, strict=True)
+        ]
         lse = lse.contiguous()
         grad_lse = None if grad_lse is None else grad_lse.float().contiguous()
         _native.backward(
