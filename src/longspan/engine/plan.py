@@ -112,7 +112,7 @@ class Plan:
 
     @cached_property
     def pairs_computed(self) -> int:
-        """Pairs that a kernel computes: it trims masked tiles by groups of query rows, 6 with AVX-512 (fewer elsewhere)."""
+        """Pairs that a kernel computes: it trims masked tiles by groups of rows, 6 with AVX-512, else 4."""
         groups = np.arange(0, TILE, GROUP)
         needed = np.logical_or.reduceat(_seen(self.arrays.masks), groups, axis=1)  # -> (M, 11, 64)
         width = TILE - needed[:, :, ::-1].argmax(axis=2) - needed.argmax(axis=2)
