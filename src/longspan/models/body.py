@@ -1,0 +1,67 @@
+"""What the encoder families share: a stack of layers on embeddings, and how their weights begin."""
+
+from collections.abc import Callable, Sequence
+from typing import Any, cast
+
+import torch
+from torch import Tensor, nn
+from torch.utils.checkpoint import checkpoint
+
+from longspan.models.config import EncoderConfig
+from longspan.nn.attention import LongformerAttention, SelfAttention
+from longspan.nn.embeddings import Embeddings
+from longspan.nn.layer import EncoderLayer
+
+
+def embeddings(config: EncoderConfig, *, scale: float = 1.0, norm_last: bool = False) -> Embeddings:
+    """The embeddings of a config."""
+    return Embeddings(
+        vocab=config.vocab_size,
+        width=config.width,
+        positions=config.positions,
+        types=config.types,
+        offset=config.position_offset,
+        eps=config.norm_eps,
+        dropout=config.dropout,
+        scale=scale,
+        norm_last=norm_last,
+    )
+
+
+def layers(
+    config: EncoderConfig, attention: Callable[[], SelfAttention | LongformerAttention]
+) -> nn.ModuleList:
+    """The layers of a config, each around an attention of its own."""
+    return nn.ModuleList(
+        EncoderLayer(
+            attention(),
+            config.width,
+            config.feed_forward,
+            act=config.activation,
+            eps=config.norm_eps,
+            dropout=config.dropout,
+        )
+        for _ in range(config.layers)
+    )
+
+
+def run(stack: nn.ModuleList, x: Tensor, seen: Sequence[tuple[Any, ...]], *, checkpointing: bool) -> Tensor:
+    """x (N, C) through all layers; with `checkpointing` only layer inputs are kept for the backward pass."""
+    for layer, given in zip(stack, seen, strict=True):
+        if checkpointing and torch.is_grad_enabled():
+            x = cast(Tensor, checkpoint(layer, x, *given, use_reentrant=False))
+        else:
+            x = layer(x, *given)
+    return x
+
+
+def initialise(module: nn.Module, std: float) -> None:
+    """Weights normal with deviation `std`, biases 0, norms 1; global projections start as the local ones."""
+    for part in module.modules():
+        if isinstance(part, (nn.Linear, nn.Embedding)):
+            nn.init.normal_(part.weight, std=std)
+            if isinstance(part, nn.Linear) and part.bias is not None:
+                nn.init.zeros_(part.bias)
+    for part in module.modules():
+        if isinstance(part, LongformerAttention):
+            part.copy_local_to_global()

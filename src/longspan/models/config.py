@@ -1,0 +1,59 @@
+"""What all encoders have in common, as data."""
+
+import math
+from dataclasses import dataclass
+
+from longspan.errors import bad, whole
+from longspan.nn.activations import activation
+
+LARGEST = 2**24
+"""No size of a model may exceed this: a config is data from anywhere."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class EncoderConfig:
+    """Sizes of an encoder with the body of BERT; families add what they attend to."""
+
+    vocab_size: int = 50265
+    width: int = 768
+    "Size of the hidden states; a multiple of `heads`."
+    layers: int = 12
+    heads: int = 12
+    feed_forward: int = 3072
+    positions: int = 4096
+    "Tokens of the longest document."
+    position_offset: int = 0
+    "Rows of the position table before position 0 (RoBERTa: 2)."
+    types: int = 1
+    "Segments that are told apart by an embedding."
+    activation: str = "gelu"
+    dropout: float = 0.1
+    attention_dropout: float = 0.1
+    norm_eps: float = 1e-5
+    init_std: float = 0.02
+    pad_id: int = 0
+
+    def __post_init__(self) -> None:
+        for name in ("vocab_size", "width", "layers", "heads", "feed_forward", "positions", "types"):
+            whole(name, getattr(self, name), 1, most=LARGEST)
+        whole("layers", self.layers, 1, most=1024)
+        for name in ("position_offset", "pad_id"):
+            whole(name, getattr(self, name), 0, most=LARGEST)
+        if self.width % self.heads:
+            raise bad("width", f"a multiple of the {self.heads} heads", self.width)
+        if self.pad_id >= self.vocab_size:
+            raise bad("pad_id", f"less than the vocabulary, {self.vocab_size}", self.pad_id)
+        activation(self.activation)
+        for name in ("dropout", "attention_dropout"):
+            number(name, getattr(self, name), 0.0, 1.0, below=True)
+        number("norm_eps", self.norm_eps, 1e-20, 1.0)
+        number("init_std", self.init_std, 0.0, 100.0)
+
+
+def number(name: str, value: object, least: float, most: float, *, below: bool = False) -> float:
+    """`value` as a float from `least` to `most` (below it, if asked), or the error that says why not."""
+    if isinstance(value, bool) or not isinstance(value, (int, float)) or not math.isfinite(value):
+        raise bad(name, "a number", value)
+    if not least <= value <= most or (below and value == most):
+        raise bad(name, f"from {least:g} to {'below ' if below else ''}{most:g}", value)
+    return float(value)

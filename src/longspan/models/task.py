@@ -1,0 +1,90 @@
+"""A model for a task: a body and the head that stands on it."""
+
+from collections.abc import Callable
+from typing import Any
+
+from torch import Tensor, nn
+
+from longspan.errors import bad, whole
+from longspan.layout import Layout
+from longspan.models.bert import Bert, BertConfig
+from longspan.models.bigbird import BigBird, BigBirdConfig
+from longspan.models.body import initialise
+from longspan.models.config import EncoderConfig
+from longspan.models.longformer import Longformer, LongformerConfig
+from longspan.nn.heads import (
+    DeepSpanHead,
+    FirstTokenHead,
+    MaskedLanguageHead,
+    PoolingHead,
+    SpanHead,
+    TokenHead,
+)
+
+TASKS = ("encode", "fill", "classify", "tag", "answer", "choose")
+Body = Longformer | BigBird | Bert
+
+
+class TaskModel(nn.Module):
+    """ids (N,), a layout and types to what the head gives: vectors, scores of labels, words or spans.
+
+    >>> import torch
+    >>> tiny = LongformerConfig(vocab_size=9, width=8, layers=2, heads=2, feed_forward=16, radius=3)
+    >>> model = build(tiny, "classify", labels=3).eval()
+    >>> model(torch.arange(9), Layout.packed([5, 4], marked=[[0], [0]])).shape
+    torch.Size([2, 3])
+    """
+
+    def __init__(self, body: Body, head: nn.Module, task: str) -> None:
+        super().__init__()
+        self.body, self.head, self.task = body, head, task
+
+    @property
+    def config(self) -> EncoderConfig:
+        return self.body.config
+
+    def forward(self, ids: Tensor, layout: Layout, types: Tensor | None = None) -> Tensor:
+        return self.head(self.body(ids, layout, types), layout, types)  # type: ignore[no-any-return]
+
+
+BODIES: dict[type[EncoderConfig], Callable[[Any], Body]] = {
+    LongformerConfig: Longformer,
+    BigBirdConfig: BigBird,
+    BertConfig: Bert,
+}
+
+
+def build(config: EncoderConfig, task: str, *, labels: int = 2, **options: Any) -> TaskModel:
+    """A model with new weights; `labels` counts the classes, `options` go to the head of "encode"."""
+    if type(config) not in BODIES:
+        raise bad("config", f"one of {', '.join(kind.__name__ for kind in BODIES)}", type(config).__name__)
+    body = BODIES[type(config)](config)
+    head = _head(body, task, whole("labels", labels, 1, most=2**20), options)
+    model = TaskModel(body, head, task)
+    words = body.embeddings.words.weight.data.clone() if task == "fill" else None
+    initialise(head, config.init_std)
+    if words is not None:
+        body.embeddings.words.weight.data = words  # tied to the head, which has just been drawn anew
+    return model
+
+
+def _head(body: Body, task: str, labels: int, options: dict[str, Any]) -> nn.Module:
+    c = body.config
+    if task == "encode":
+        return PoolingHead(c.width, **options)
+    if task == "fill":
+        return MaskedLanguageHead(body.embeddings.words, act=c.activation, eps=c.norm_eps)
+    if task == "classify":
+        # RoBERTa's family drops before the dense layer too; BERT has its pooler there; BigBird its activation.
+        roberta = c.position_offset > 0 or isinstance(c, BigBirdConfig)
+        act = c.activation if isinstance(c, BigBirdConfig) else "tanh"
+        return FirstTokenHead(c.width, labels, act=act, dropout=c.dropout, drop_first=roberta)
+    if task == "choose":
+        return FirstTokenHead(c.width, 1, act="tanh", dropout=c.dropout, drop_first=False)
+    if task == "tag":
+        return TokenHead(c.width, labels, dropout=c.dropout)
+    if task == "answer":
+        if isinstance(c, BigBirdConfig):
+            return DeepSpanHead(c.width, c.feed_forward, act=c.activation, eps=c.norm_eps, dropout=c.dropout)
+        return SpanHead(c.width)
+    raise bad("task", f"one of {', '.join(TASKS)}", task)

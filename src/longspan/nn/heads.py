@@ -1,0 +1,136 @@
+"""What stands on an encoder: one head for each kind of answer. Each takes x (N, C), the layout and the types."""
+
+import numpy as np
+import torch
+from torch import Tensor, nn
+from torch.nn import functional as F
+
+from longspan.errors import bad
+from longspan.layout import Layout
+from longspan.nn.activations import activation
+from longspan.nn.layer import FeedForward
+
+POOLINGS = ("mean", "first", "max")
+HIDDEN = 1e6
+"""Taken from the scores of question tokens, as BigBird's answer head does."""
+
+
+class MaskedLanguageHead(nn.Module):
+    """The word at each row: (N, C) -> (N, vocab). The decoder's weight is the embedding's."""
+
+    def __init__(self, words: nn.Embedding, *, act: str, eps: float) -> None:
+        super().__init__()
+        vocab, width = words.weight.shape
+        self.dense = nn.Linear(width, width)
+        self.norm = nn.LayerNorm(width, eps)
+        self.decoder = nn.Linear(width, vocab)
+        self.decoder.weight = words.weight
+        self.act = activation(act)
+
+    def forward(self, x: Tensor, layout: Layout, types: Tensor | None = None) -> Tensor:
+        return self.decoder(self.norm(self.act(self.dense(x))))  # type: ignore[no-any-return]
+
+
+class FirstTokenHead(nn.Module):
+    """Numbers for each document, read from its first token: (N, C) -> (documents, labels)."""
+
+    def __init__(self, width: int, labels: int, *, act: str, dropout: float, drop_first: bool) -> None:
+        super().__init__()
+        self.dense, self.out = nn.Linear(width, width), nn.Linear(width, labels)
+        self.act, self.dropout, self.drop_first = activation(act), dropout, drop_first
+
+    def forward(self, x: Tensor, layout: Layout, types: Tensor | None = None) -> Tensor:
+        x = x[first_rows(layout).to(x.device)]  # (N, C) -> (documents, C)
+        if self.drop_first:
+            x = F.dropout(x, self.dropout, self.training)
+        x = F.dropout(self.act(self.dense(x)), self.dropout, self.training)
+        return self.out(x)  # type: ignore[no-any-return]
+
+
+class TokenHead(nn.Module):
+    """Numbers for each token: (N, C) -> (N, labels)."""
+
+    def __init__(self, width: int, labels: int, *, dropout: float) -> None:
+        super().__init__()
+        self.out, self.dropout = nn.Linear(width, labels), dropout
+
+    def forward(self, x: Tensor, layout: Layout, types: Tensor | None = None) -> Tensor:
+        return self.out(F.dropout(x, self.dropout, self.training))  # type: ignore[no-any-return]
+
+
+class SpanHead(nn.Module):
+    """Scores of each token as the start and as the end of the answer: (N, C) -> (N, 2)."""
+
+    def __init__(self, width: int) -> None:
+        super().__init__()
+        self.out = nn.Linear(width, 2)
+
+    def forward(self, x: Tensor, layout: Layout, types: Tensor | None = None) -> Tensor:
+        return self.out(x)  # type: ignore[no-any-return]
+
+
+class DeepSpanHead(nn.Module):
+    """BigBird's: one more feed-forward block, and the question (type 0, but the first token) hidden."""
+
+    def __init__(self, width: int, inner: int, *, act: str, eps: float, dropout: float) -> None:
+        super().__init__()
+        self.feed_forward = FeedForward(width, inner, act)
+        self.norm, self.out = nn.LayerNorm(width, eps), nn.Linear(width, 2)
+        self.dropout = dropout
+
+    def forward(self, x: Tensor, layout: Layout, types: Tensor | None = None) -> Tensor:
+        inner = self.feed_forward(F.dropout(x, self.dropout, self.training))
+        scores: Tensor = self.out(self.norm(x + F.dropout(inner, self.dropout, self.training)))
+        if types is None:
+            return scores
+        question = types == 0
+        question[first_rows(layout).to(x.device)] = False
+        return scores - HIDDEN * question.unsqueeze(1)
+
+
+class PoolingHead(nn.Module):
+    """One vector for each document: (N, C) -> (documents, C), the mean, maximum or first of its tokens.
+
+    `pooler` keeps the dense layer that BERT trains on its first token; pooling="first" with `pooled` uses it.
+    """
+
+    def __init__(self, width: int, *, pooling: str = "mean", normalise: bool = False, pooler: bool = False) -> None:
+        super().__init__()
+        if pooling not in POOLINGS:
+            raise bad("pooling", f"one of {', '.join(POOLINGS)}", pooling)
+        self.pooling, self.normalise = pooling, normalise
+        self.dense = nn.Linear(width, width) if pooler else None
+
+    def forward(self, x: Tensor, layout: Layout, types: Tensor | None = None) -> Tensor:
+        vectors = pool(x, layout, self.pooling)
+        return F.normalize(vectors, dim=-1) if self.normalise else vectors
+
+    def pooler_output(self, x: Tensor, layout: Layout) -> Tensor:
+        """What Hugging Face calls so: tanh of the dense layer on the first tokens."""
+        if self.dense is None:
+            raise bad("pooler", "part of the checkpoint", None, "Use pooling='mean'.")
+        return torch.tanh(self.dense(pool(x, layout, "first")))
+
+
+def pool(x: Tensor, layout: Layout, how: str) -> Tensor:
+    """The tokens of each document as one vector: (N, C) -> (documents, C)."""
+    if how == "first":
+        return x[first_rows(layout).to(x.device)]
+    site = layout.sites
+    rows = torch.from_numpy(np.flatnonzero(site.exists)).to(x.device)
+    lengths = torch.from_numpy(np.bincount(site.document[site.exists], minlength=layout.documents)).to(x.device)
+    if len(lengths) and not int(lengths.min()):
+        raise bad("document", "at least one token long", 0)
+    kept = x if len(rows) == len(x) else x[rows]
+    pooled: Tensor = torch.segment_reduce(kept, how, lengths=lengths, axis=0)
+    return pooled
+
+
+def first_rows(layout: Layout) -> Tensor:
+    """The row of each document's first token, (documents,)."""
+    site = layout.sites
+    rows = np.flatnonzero(site.exists)
+    documents, first = np.unique(site.document[rows], return_index=True)
+    if documents.size != layout.documents:
+        raise bad("document", "at least one token long", 0)
+    return torch.from_numpy(rows[first])
