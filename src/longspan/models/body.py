@@ -47,11 +47,13 @@ def layers(
 
 def run(stack: nn.ModuleList, x: Tensor, seen: Sequence[tuple[Any, ...]], *, checkpointing: bool) -> Tensor:
     """x (N, C) through all layers; with `checkpointing` only layer inputs are kept for the backward pass."""
+    grad = torch.is_grad_enabled()
+    scratch = None if grad else x.new_empty(len(x), 3 * x.shape[1])
     for layer, given in zip(stack, seen, strict=True):
-        if checkpointing and torch.is_grad_enabled():
+        if checkpointing and grad:
             x = cast(Tensor, checkpoint(layer, x, *given, use_reentrant=False))
         else:
-            x = layer(x, *given)
+            x = layer(x, *given, scratch=scratch)
     return x
 
 

@@ -86,8 +86,7 @@ class Longformer(nn.Module):
         plans = [plan(pattern, layout, heads=config.heads) for pattern in config.patterns]
         apart: tuple[Any, ...] = ()
         if not config.share_global_projections:
-            dropped = self.training and config.attention_dropout > 0
-            apart = (GlobalRows.of(layout, config.heads, config.width, absorb=not dropped),)
+            apart = (GlobalRows.of(layout, config.heads, config.width),)
         seen = [(pairs, *apart) for pairs in plans]
         return body.run(self.layers, x, seen, checkpointing=self.checkpointing)
 

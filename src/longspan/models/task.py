@@ -38,6 +38,7 @@ class TaskModel(nn.Module):
     def __init__(self, body: Body, head: nn.Module, task: str) -> None:
         super().__init__()
         self.body, self.head, self.task = body, head, task
+        self.spare: dict[str, Tensor] = {}  # of a checkpoint, kept for saving though the task does not use it
 
     @property
     def config(self) -> EncoderConfig:

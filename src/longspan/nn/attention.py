@@ -1,6 +1,6 @@
 """Self-attention over the pairs of a plan, and Longformer's second set of projections for global tokens."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import NamedTuple
 
 import numpy as np
@@ -11,12 +11,16 @@ from longspan.engine.call import attention
 from longspan.engine.dropout import Dropout
 from longspan.engine.plan import Plan, plan
 from longspan.layout import Layout
-from longspan.nn.rows import by_rows
+from longspan.nn.rows import project
 from longspan.patterns.full import Full
+from longspan.shapes import IntArray
 
 
 class SelfAttention(nn.Module):
-    """x (N, C) to the context of each row (N, C), before the output projection `out`."""
+    """x (N, C) to the context of each row (N, C), before the output projection `out`.
+
+    `scratch` (N, 3C) holds queries, keys and values where nothing is differentiated: fresh memory is slow.
+    """
 
     def __init__(self, width: int, heads: int, *, bias: bool = True, dropout: float = 0.0) -> None:
         super().__init__()
@@ -24,8 +28,8 @@ class SelfAttention(nn.Module):
         self.out = nn.Linear(width, width)
         self.heads, self.dropout = heads, dropout
 
-    def forward(self, x: Tensor, pairs: Plan) -> Tensor:
-        q, k, v = by_rows(self.qkv, x).view(len(x), 3, self.heads, -1).unbind(1)  # (N, 3C) -> (N, H, D)
+    def forward(self, x: Tensor, pairs: Plan, *, scratch: Tensor | None = None) -> Tensor:
+        q, k, v = project(self.qkv, x, scratch).view(len(x), 3, self.heads, -1).unbind(1)  # (N, 3C) -> (N, H, D)
         return attention(q, k, v, pairs, dropout=fresh_dropout(self)).flatten(1)  # (N, H, D) -> (N, C)
 
 
@@ -37,47 +41,47 @@ class Group(NamedTuple):
     keys: Tensor | None
     "The rows they see, None for all."
     pairs: Plan
-    "From them to what they see."
-    absorbed: Plan | None
-    "The same with each row once for each head, where keys are not projected."
+    "From them to what they see; if absorbed, each row once for each head and the plan for one wide head."
 
 
 @dataclass(frozen=True)
 class GlobalRows:
     """The marked rows of a layout, by whether their document has few of them.
 
-    With few (G * H < C) it is less work to carry the query through the key projection than all keys:
-    q . (W x) = (W' q) . x, and the sum of p (W x + b) is W (sum of p x) + b. This is exact where no
-    probability is dropped. The choice is made for each document, whatever its batch mates.
+    With few (G * H < C) it is less work to carry the query through the key projection than to project all
+    keys and values: q . (W x + b) = (W' q) . x + a constant of the row, which softmax does not see, and the
+    sum of p (W x + b) is W (sum of p x) + b (sum of p). The choice is made for each document by itself.
     """
 
     few: Group | None
     many: Group | None
 
     @staticmethod
-    def of(layout: Layout, heads: int, width: int, *, absorb: bool) -> "GlobalRows":
-        """What `layout` marks; absorb=False computes all of them through projected keys."""
-        site, marked = layout.sites, layout.marked_rows
-        share = np.bincount(site.document[marked], minlength=layout.documents)
-        few = (share * heads < width) & absorb
-        chosen = few[site.document[marked]]
-        return GlobalRows(
-            _group(layout, marked[chosen], None, heads, absorb=True),
-            _group(layout, marked[~chosen], np.flatnonzero(~few[site.document]), heads, absorb=False),
-        )
+    def of(layout: Layout, heads: int, width: int) -> "GlobalRows":
+        """What `layout` marks."""
+        document, marked = layout.sites.document, layout.marked_rows
+        few = np.bincount(document[marked], minlength=layout.documents) * heads < width
+        chosen = few[document[marked]]
+        return GlobalRows(_absorbed(layout, marked[chosen], heads), _projected(layout, marked[~chosen], heads))
 
 
-def _group(layout: Layout, rows: np.ndarray, keys: np.ndarray | None, heads: int, *, absorb: bool) -> Group | None:
+def _absorbed(layout: Layout, rows: IntArray, heads: int) -> Group | None:
     if not rows.size:
         return None
-    everything = keys is None or keys.size == layout.size
-    seen = layout if everything else layout.take(keys)
-    return Group(
-        torch.from_numpy(rows),
-        None if everything or keys is None else torch.from_numpy(keys),
-        plan(Full(), layout.take(rows), seen, heads=heads),
-        plan(Full(), layout.take(np.repeat(rows, heads)), seen, heads=1) if absorb else None,
-    )
+    site = layout.sites[np.repeat(rows, heads)]
+    # Full() reads no positions, dropout does: each head of a row gets one of its own, and drops other keys.
+    position = site.position * heads + np.tile(np.arange(heads, dtype=np.int32), rows.size)
+    queries = Layout(replace(site, position=position, last=position), layout.lengths)
+    return Group(torch.from_numpy(rows), None, plan(Full(), queries, layout, heads=1))
+
+
+def _projected(layout: Layout, rows: IntArray, heads: int) -> Group | None:
+    if not rows.size:
+        return None
+    seen = np.flatnonzero(np.isin(layout.sites.document, layout.sites.document[rows]))
+    keys = None if seen.size == layout.size else torch.from_numpy(seen)
+    pairs = plan(Full(), layout.take(rows), layout if keys is None else layout.take(seen), heads=heads)
+    return Group(torch.from_numpy(rows), keys, pairs)
 
 
 class LongformerAttention(nn.Module):
@@ -90,13 +94,16 @@ class LongformerAttention(nn.Module):
         self.out = nn.Linear(width, width)
         self.heads, self.dropout = heads, dropout
 
-    def forward(self, x: Tensor, pairs: Plan, marked: GlobalRows) -> Tensor:
-        q, k, v = by_rows(self.qkv, x).view(len(x), 3, self.heads, -1).unbind(1)  # (N, 3C) -> (N, H, D)
+    def forward(
+        self, x: Tensor, pairs: Plan, marked: GlobalRows, *, scratch: Tensor | None = None
+    ) -> Tensor:
+        q, k, v = project(self.qkv, x, scratch).view(len(x), 3, self.heads, -1).unbind(1)  # (N, 3C) -> (N, H, D)
         context = attention(q, k, v, pairs, dropout=fresh_dropout(self)).flatten(1)  # (N, H, D) -> (N, C)
         for group, read in ((marked.few, self._absorbed), (marked.many, self._projected)):
             if group is not None:
                 rows = group.rows.to(x.device)
-                context = context.index_copy(0, rows, read(x, x[rows], group))
+                put = context.index_copy if torch.is_grad_enabled() else context.index_copy_
+                context = put(0, rows, read(x, x[rows], group))
         return context
 
     def copy_local_to_global(self) -> None:
@@ -110,23 +117,27 @@ class LongformerAttention(nn.Module):
         """All keys through the global projections."""
         seen = x if group.keys is None else x[group.keys.to(x.device)]
         q, k, v = (
-            by_rows(project, rows).view(len(rows), self.heads, -1)  # (N, C) -> (N, H, D)
-            for project, rows in ((self.global_query, marked), (self.global_key, seen), (self.global_value, seen))
+            linear(rows).view(len(rows), self.heads, -1)  # (N, C) -> (N, H, D)
+            for linear, rows in ((self.global_query, marked), (self.global_key, seen), (self.global_value, seen))
         )
         return attention(q, k, v, group.pairs, dropout=fresh_dropout(self)).flatten(1)
 
     def _absorbed(self, x: Tensor, marked: Tensor, group: Group) -> Tensor:
         """The queries through the key projection, the result through the value projection."""
-        assert group.absorbed is not None
         rows, width = marked.shape
         size = width // self.heads
         q = self.global_query(marked).view(rows, self.heads, size)
         key, value = (p.weight.view(self.heads, size, width) for p in (self.global_key, self.global_value))
         carried = torch.einsum("ghd,hdc->ghc", q, key).reshape(rows * self.heads, 1, width)
-        seen = x.unsqueeze(1)  # (N, C) -> (N, 1, C): one wide head
-        mean = attention(carried, seen, seen, group.absorbed, scale=size**-0.5)
-        mixed = torch.einsum("ghc,hdc->ghd", mean.view(rows, self.heads, width), value)
-        return mixed.flatten(1) + self.global_value.bias
+        seen, dropout = x.unsqueeze(1), fresh_dropout(self)  # (N, C) -> (N, 1, C): one wide head
+        mean = attention(carried, seen, seen, group.pairs, scale=size**-0.5, dropout=dropout)
+        context = torch.einsum("ghc,hdc->ghd", mean.view(rows, self.heads, width), value).flatten(1)
+        bias = self.global_value.bias
+        if dropout is None:
+            return context + bias
+        ones = x.new_ones(1, 1, 1).expand(seen.shape)
+        kept = attention(carried, seen, ones, group.pairs, scale=size**-0.5, dropout=dropout)[:, 0, :1]
+        return context + (kept.view(rows, self.heads, 1) * bias.view(self.heads, size)).flatten(1)
 
 
 def fresh_dropout(module: SelfAttention | LongformerAttention) -> Dropout | None:

@@ -42,9 +42,9 @@ class EncoderLayer(nn.Module):
         self.feed_forward_norm = nn.LayerNorm(width, eps)
         self.dropout = dropout
 
-    def forward(self, x: Tensor, *seen: Any) -> Tensor:
+    def forward(self, x: Tensor, *seen: Any, scratch: Tensor | None = None) -> Tensor:
         """`seen` is what the attention asks for: its plan, and Longformer's global rows."""
-        return by_rows(self._rest, x, self.attention(x, *seen))
+        return by_rows(self._rest, x, self.attention(x, *seen, scratch=scratch))
 
     def _rest(self, x: Tensor, context: Tensor) -> Tensor:
         """All that is done to each row by itself."""

@@ -3,25 +3,34 @@
 from collections.abc import Callable
 
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 
 ROWS = 512
 """Few enough that the intermediates of a piece stay in the cache, many enough for full matrix speed."""
 
 
 def by_rows(step: Callable[..., Tensor], *columns: Tensor) -> Tensor:
-    """step(*columns), a function of each row alone; in pieces of ROWS rows where nothing is differentiated.
+    """step(*columns), a function of each row alone, which gives rows like those of the last column.
+
+    Where nothing is differentiated it works in pieces of ROWS rows and writes over the last column, which the
+    caller must not need any more.
 
     >>> by_rows(lambda x, y: x + y, torch.ones(3, 2), torch.ones(3, 2)).sum()
     tensor(12.)
     """
-    rows = len(columns[0])
-    if torch.is_grad_enabled() or rows <= ROWS:
+    if torch.is_grad_enabled():
         return step(*columns)
-    first = step(*(column[:ROWS] for column in columns))
-    result = first.new_empty(rows, *first.shape[1:])
-    result[:ROWS] = first
-    for start in range(ROWS, rows, ROWS):
+    result = columns[-1]
+    for start in range(0, len(result), ROWS):
         piece = slice(start, start + ROWS)
         result[piece] = step(*(column[piece] for column in columns))
     return result
+
+
+def project(linear: nn.Linear, x: Tensor, out: Tensor | None = None) -> Tensor:
+    """linear(x), written to `out` where one is given and nothing is differentiated."""
+    if out is None or torch.is_grad_enabled():
+        return linear(x)  # type: ignore[no-any-return]
+    if linear.bias is None:
+        return torch.mm(x, linear.weight.t(), out=out)
+    return torch.addmm(linear.bias, x, linear.weight.t(), out=out)
