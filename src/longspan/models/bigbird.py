@@ -40,8 +40,8 @@ class BigBirdConfig(EncoderConfig):
     random_blocks: int = 3
     "Blocks drawn at random for each block, layer and head."
     random: str = "hf"
-    """How they are drawn: "hf" is "hf-train" in training and "hf-eval" (none, but the first block counted more
-    often) in evaluation, which is what Hugging Face computes; the others are the same in both."""
+    """How they are drawn. "hf" is what Hugging Face computes: "hf-train" in training, "hf-eval" (no draw, the
+    first block counted more often) in evaluation; the others are the same in both."""
     full_up_to: int | None = None
     "Documents of so many tokens see everything; by default (5 + 2 * random_blocks) * block."
     attention: str = "sparse"

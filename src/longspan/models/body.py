@@ -11,6 +11,7 @@ from longspan.models.config import EncoderConfig
 from longspan.nn.attention import LongformerAttention, SelfAttention
 from longspan.nn.embeddings import Embeddings
 from longspan.nn.layer import EncoderLayer
+from longspan.nn.linear import Linear
 
 
 def embeddings(config: EncoderConfig, *, scale: float = 1.0, norm_last: bool = False) -> Embeddings:
@@ -60,9 +61,9 @@ def run(stack: nn.ModuleList, x: Tensor, seen: Sequence[tuple[Any, ...]], *, che
 def initialise(module: nn.Module, std: float) -> None:
     """Weights normal with deviation `std`, biases 0, norms 1; global projections start as the local ones."""
     for part in module.modules():
-        if isinstance(part, (nn.Linear, nn.Embedding)):
+        if isinstance(part, (Linear, nn.Embedding)):
             nn.init.normal_(part.weight, std=std)
-            if isinstance(part, nn.Linear) and part.bias is not None:
+            if isinstance(part, Linear) and part.bias is not None:
                 nn.init.zeros_(part.bias)
     for part in module.modules():
         if isinstance(part, LongformerAttention):

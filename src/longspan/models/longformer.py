@@ -44,7 +44,9 @@ class LongformerConfig(EncoderConfig):
         for layer in range(self.layers):
             heads = self.pattern(layer).heads_declared
             if heads not in (None, self.heads):
-                raise bad(f"dilation[{layer}]", f"one number, or one for each of the {self.heads} heads", heads)
+                raise bad(
+                    f"dilation[{layer}]", f"one number, or one for each of the {self.heads} heads", heads
+                )
 
     def pattern(self, layer: int) -> Pattern:
         """What tokens of a layer see: the window and the global tokens, which see everything."""

@@ -74,9 +74,12 @@ def _head(body: Body, task: str, labels: int, options: dict[str, Any]) -> nn.Mod
     if task == "encode":
         return PoolingHead(c.width, **options)
     if task == "fill":
-        return MaskedLanguageHead(body.embeddings.words, act=c.activation, eps=c.norm_eps)
+        # RoBERTa's family decodes through gelu, whatever its layers have.
+        gelu = isinstance(c, LongformerConfig) or (isinstance(c, BertConfig) and c.position_offset > 0)
+        act = "gelu" if gelu else c.activation
+        return MaskedLanguageHead(body.embeddings.words, act=act, eps=c.norm_eps)
     if task == "classify":
-        # RoBERTa's family drops before the dense layer too; BERT has its pooler there; BigBird its activation.
+        # RoBERTa's family drops before the dense layer too; BERT's is its pooler; BigBird's has a gelu.
         roberta = c.position_offset > 0 or isinstance(c, BigBirdConfig)
         act = c.activation if isinstance(c, BigBirdConfig) else "tanh"
         return FirstTokenHead(c.width, labels, act=act, dropout=c.dropout, drop_first=roberta)

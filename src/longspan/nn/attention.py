@@ -11,7 +11,7 @@ from longspan.engine.call import attention
 from longspan.engine.dropout import Dropout
 from longspan.engine.plan import Plan, plan
 from longspan.layout import Layout
-from longspan.nn.rows import project
+from longspan.nn.linear import Linear, wide
 from longspan.patterns.full import Full
 from longspan.shapes import IntArray
 
@@ -24,12 +24,12 @@ class SelfAttention(nn.Module):
 
     def __init__(self, width: int, heads: int, *, bias: bool = True, dropout: float = 0.0) -> None:
         super().__init__()
-        self.qkv = nn.Linear(width, 3 * width, bias=bias)
-        self.out = nn.Linear(width, width)
+        self.qkv = Linear(width, 3 * width, bias=bias)
+        self.out = Linear(width, width)
         self.heads, self.dropout = heads, dropout
 
     def forward(self, x: Tensor, pairs: Plan, *, scratch: Tensor | None = None) -> Tensor:
-        q, k, v = project(self.qkv, x, scratch).view(len(x), 3, self.heads, -1).unbind(1)  # (N, 3C) -> (N, H, D)
+        q, k, v = self.qkv(x, scratch).view(len(x), 3, self.heads, -1).unbind(1)  # (N, 3C) -> (N, H, D)
         return attention(q, k, v, pairs, dropout=fresh_dropout(self)).flatten(1)  # (N, H, D) -> (N, C)
 
 
@@ -62,7 +62,9 @@ class GlobalRows:
         document, marked = layout.sites.document, layout.marked_rows
         few = np.bincount(document[marked], minlength=layout.documents) * heads < width
         chosen = few[document[marked]]
-        return GlobalRows(_absorbed(layout, marked[chosen], heads), _projected(layout, marked[~chosen], heads))
+        return GlobalRows(
+            _absorbed(layout, marked[chosen], heads), _projected(layout, marked[~chosen], heads)
+        )
 
 
 def _absorbed(layout: Layout, rows: IntArray, heads: int) -> Group | None:
@@ -89,15 +91,13 @@ class LongformerAttention(nn.Module):
 
     def __init__(self, width: int, heads: int, *, dropout: float = 0.0) -> None:
         super().__init__()
-        self.qkv = nn.Linear(width, 3 * width)
-        self.global_query, self.global_key, self.global_value = (nn.Linear(width, width) for _ in range(3))
-        self.out = nn.Linear(width, width)
+        self.qkv = Linear(width, 3 * width)
+        self.global_query, self.global_key, self.global_value = (Linear(width, width) for _ in range(3))
+        self.out = Linear(width, width)
         self.heads, self.dropout = heads, dropout
 
-    def forward(
-        self, x: Tensor, pairs: Plan, marked: GlobalRows, *, scratch: Tensor | None = None
-    ) -> Tensor:
-        q, k, v = project(self.qkv, x, scratch).view(len(x), 3, self.heads, -1).unbind(1)  # (N, 3C) -> (N, H, D)
+    def forward(self, x: Tensor, pairs: Plan, marked: GlobalRows, *, scratch: Tensor | None = None) -> Tensor:
+        q, k, v = self.qkv(x, scratch).view(len(x), 3, self.heads, -1).unbind(1)  # (N, 3C) -> (N, H, D)
         context = attention(q, k, v, pairs, dropout=fresh_dropout(self)).flatten(1)  # (N, H, D) -> (N, C)
         for group, read in ((marked.few, self._absorbed), (marked.many, self._projected)):
             if group is not None:
@@ -118,7 +118,11 @@ class LongformerAttention(nn.Module):
         seen = x if group.keys is None else x[group.keys.to(x.device)]
         q, k, v = (
             linear(rows).view(len(rows), self.heads, -1)  # (N, C) -> (N, H, D)
-            for linear, rows in ((self.global_query, marked), (self.global_key, seen), (self.global_value, seen))
+            for linear, rows in (
+                (self.global_query, marked),
+                (self.global_key, seen),
+                (self.global_value, seen),
+            )
         )
         return attention(q, k, v, group.pairs, dropout=fresh_dropout(self)).flatten(1)
 
@@ -127,12 +131,21 @@ class LongformerAttention(nn.Module):
         rows, width = marked.shape
         size = width // self.heads
         q = self.global_query(marked).view(rows, self.heads, size)
-        key, value = (p.weight.view(self.heads, size, width) for p in (self.global_key, self.global_value))
-        carried = torch.einsum("ghd,hdc->ghc", q, key).reshape(rows * self.heads, 1, width)
+        key, value = (
+            wide(p.weight).view(self.heads, size, width) for p in (self.global_key, self.global_value)
+        )
+        carried = torch.einsum("ghd,hdc->ghc", wide(q), key).to(x.dtype).reshape(rows * self.heads, 1, width)
         seen, dropout = x.unsqueeze(1), fresh_dropout(self)  # (N, C) -> (N, 1, C): one wide head
         mean = attention(carried, seen, seen, group.pairs, scale=size**-0.5, dropout=dropout)
-        context = torch.einsum("ghc,hdc->ghd", mean.view(rows, self.heads, width), value).flatten(1)
-        bias = self.global_value.bias
+        context = (
+            torch.einsum("ghc,hdc->ghd", wide(mean).view(rows, self.heads, width), value)
+            .flatten(1)
+            .to(x.dtype)
+        )
+        bias, unseen = self.global_value.bias, self.global_key.bias
+        assert bias is not None
+        assert unseen is not None
+        context = context + 0 * unseen  # softmax does not see it: its gradient is 0, but it has one
         if dropout is None:
             return context + bias
         ones = x.new_ones(1, 1, 1).expand(seen.shape)

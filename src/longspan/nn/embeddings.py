@@ -52,8 +52,15 @@ class Embeddings(nn.Module):
             raise bad("ids", f"of shape ({layout.size},), one for each row", tuple(ids.shape))
         longest = int(layout.sites.position.max(initial=-1)) + 1
         if longest > self.limit:
-            repair = "Read it in windows (overflow='window'), cut it (overflow='truncate'), or lengthen the model."
-            raise bad("document", f"at most {self.limit} tokens long, as many as there are positions", longest, repair)
+            repair = (
+                "Read it in windows (overflow='window'), cut it (overflow='truncate'), or lengthen the model."
+            )
+            raise bad(
+                "document",
+                f"at most {self.limit} tokens long, as many as there are positions",
+                longest,
+                repair,
+            )
         for name, given, table in (("ids", ids, self.words), ("types", types, self.types)):
             if given is None:
                 continue
@@ -63,4 +70,6 @@ class Embeddings(nn.Module):
                 least, most = (int(end) for end in given.aminmax())
                 if least < 0 or most >= table.num_embeddings:
                     found = least if least < 0 else most
-                    raise bad(name, f"from 0 to {table.num_embeddings - 1}", found, "Use the model's tokenizer.")
+                    raise bad(
+                        name, f"from 0 to {table.num_embeddings - 1}", found, "Use the model's tokenizer."
+                    )

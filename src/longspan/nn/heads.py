@@ -1,4 +1,6 @@
-"""What stands on an encoder: one head for each kind of answer. Each takes x (N, C), the layout and the types."""
+"""What stands on an encoder: a head for each kind of answer, from x (N, C), the layout and the types."""
+
+from typing import cast
 
 import numpy as np
 import torch
@@ -9,6 +11,7 @@ from longspan.errors import bad
 from longspan.layout import Layout
 from longspan.nn.activations import activation
 from longspan.nn.layer import FeedForward
+from longspan.nn.linear import Linear
 
 POOLINGS = ("mean", "first", "max")
 HIDDEN = 1e6
@@ -21,10 +24,10 @@ class MaskedLanguageHead(nn.Module):
     def __init__(self, words: nn.Embedding, *, act: str, eps: float) -> None:
         super().__init__()
         vocab, width = words.weight.shape
-        self.dense = nn.Linear(width, width)
+        self.dense = Linear(width, width)
         self.norm = nn.LayerNorm(width, eps)
-        self.decoder = nn.Linear(width, vocab)
-        self.decoder.weight = words.weight
+        self.decoder = Linear(width, vocab)
+        self.decoder.weight = cast(nn.Parameter, words.weight)
         self.act = activation(act)
 
     def forward(self, x: Tensor, layout: Layout, types: Tensor | None = None) -> Tensor:
@@ -36,7 +39,7 @@ class FirstTokenHead(nn.Module):
 
     def __init__(self, width: int, labels: int, *, act: str, dropout: float, drop_first: bool) -> None:
         super().__init__()
-        self.dense, self.out = nn.Linear(width, width), nn.Linear(width, labels)
+        self.dense, self.out = Linear(width, width), Linear(width, labels)
         self.act, self.dropout, self.drop_first = activation(act), dropout, drop_first
 
     def forward(self, x: Tensor, layout: Layout, types: Tensor | None = None) -> Tensor:
@@ -52,7 +55,7 @@ class TokenHead(nn.Module):
 
     def __init__(self, width: int, labels: int, *, dropout: float) -> None:
         super().__init__()
-        self.out, self.dropout = nn.Linear(width, labels), dropout
+        self.out, self.dropout = Linear(width, labels), dropout
 
     def forward(self, x: Tensor, layout: Layout, types: Tensor | None = None) -> Tensor:
         return self.out(F.dropout(x, self.dropout, self.training))  # type: ignore[no-any-return]
@@ -63,7 +66,7 @@ class SpanHead(nn.Module):
 
     def __init__(self, width: int) -> None:
         super().__init__()
-        self.out = nn.Linear(width, 2)
+        self.out = Linear(width, 2)
 
     def forward(self, x: Tensor, layout: Layout, types: Tensor | None = None) -> Tensor:
         return self.out(x)  # type: ignore[no-any-return]
@@ -75,7 +78,7 @@ class DeepSpanHead(nn.Module):
     def __init__(self, width: int, inner: int, *, act: str, eps: float, dropout: float) -> None:
         super().__init__()
         self.feed_forward = FeedForward(width, inner, act)
-        self.norm, self.out = nn.LayerNorm(width, eps), nn.Linear(width, 2)
+        self.norm, self.out = nn.LayerNorm(width, eps), Linear(width, 2)
         self.dropout = dropout
 
     def forward(self, x: Tensor, layout: Layout, types: Tensor | None = None) -> Tensor:
@@ -94,12 +97,14 @@ class PoolingHead(nn.Module):
     `pooler` keeps the dense layer that BERT trains on its first token; pooling="first" with `pooled` uses it.
     """
 
-    def __init__(self, width: int, *, pooling: str = "mean", normalise: bool = False, pooler: bool = False) -> None:
+    def __init__(
+        self, width: int, *, pooling: str = "mean", normalise: bool = False, pooler: bool = False
+    ) -> None:
         super().__init__()
         if pooling not in POOLINGS:
             raise bad("pooling", f"one of {', '.join(POOLINGS)}", pooling)
         self.pooling, self.normalise = pooling, normalise
-        self.dense = nn.Linear(width, width) if pooler else None
+        self.dense = Linear(width, width) if pooler else None
 
     def forward(self, x: Tensor, layout: Layout, types: Tensor | None = None) -> Tensor:
         vectors = pool(x, layout, self.pooling)
@@ -118,7 +123,9 @@ def pool(x: Tensor, layout: Layout, how: str) -> Tensor:
         return x[first_rows(layout).to(x.device)]
     site = layout.sites
     rows = torch.from_numpy(np.flatnonzero(site.exists)).to(x.device)
-    lengths = torch.from_numpy(np.bincount(site.document[site.exists], minlength=layout.documents)).to(x.device)
+    lengths = torch.from_numpy(np.bincount(site.document[site.exists], minlength=layout.documents)).to(
+        x.device
+    )
     if len(lengths) and not int(lengths.min()):
         raise bad("document", "at least one token long", 0)
     kept = x if len(rows) == len(x) else x[rows]

@@ -7,6 +7,7 @@ from torch.nn import functional as F
 
 from longspan.nn.activations import activation
 from longspan.nn.attention import LongformerAttention, SelfAttention
+from longspan.nn.linear import Linear
 from longspan.nn.rows import by_rows
 
 
@@ -15,7 +16,7 @@ class FeedForward(nn.Module):
 
     def __init__(self, width: int, inner: int, act: str) -> None:
         super().__init__()
-        self.up, self.down = nn.Linear(width, inner), nn.Linear(inner, width)
+        self.up, self.down = Linear(width, inner), Linear(inner, width)
         self.act = activation(act)
 
     def forward(self, x: Tensor) -> Tensor:

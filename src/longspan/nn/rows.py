@@ -3,7 +3,7 @@
 from collections.abc import Callable
 
 import torch
-from torch import Tensor, nn
+from torch import Tensor
 
 ROWS = 512
 """Few enough that the intermediates of a piece stay in the cache, many enough for full matrix speed."""
@@ -25,12 +25,3 @@ def by_rows(step: Callable[..., Tensor], *columns: Tensor) -> Tensor:
         piece = slice(start, start + ROWS)
         result[piece] = step(*(column[piece] for column in columns))
     return result
-
-
-def project(linear: nn.Linear, x: Tensor, out: Tensor | None = None) -> Tensor:
-    """linear(x), written to `out` where one is given and nothing is differentiated."""
-    if out is None or torch.is_grad_enabled():
-        return linear(x)  # type: ignore[no-any-return]
-    if linear.bias is None:
-        return torch.mm(x, linear.weight.t(), out=out)
-    return torch.addmm(linear.bias, x, linear.weight.t(), out=out)

@@ -1,0 +1,76 @@
+"""Global rows: two ways to compute them, one result."""
+
+import numpy as np
+import pytest
+import torch
+from torch import Tensor
+
+from longspan.layout import Layout
+from longspan.nn.attention import GlobalRows, Group, LongformerAttention, _projected
+
+LAYOUT = Layout.packed([50, 30], marked=[[0, 3], [1]])
+HEADS, WIDTH = 4, 32
+
+
+@pytest.fixture
+def attention() -> LongformerAttention:
+    torch.manual_seed(0)
+    module = LongformerAttention(WIDTH, HEADS, dropout=0.3).double()
+    for parameter in module.parameters():
+        parameter.data = torch.randn_like(parameter) / 4
+    return module
+
+
+def both_ways() -> tuple[Group, Group]:
+    few, many = GlobalRows.of(LAYOUT, HEADS, WIDTH).few, _projected(LAYOUT, LAYOUT.marked_rows, HEADS)
+    assert few is not None
+    assert many is not None
+    return few, many
+
+
+def test_carrying_the_query_equals_projecting_the_keys(attention: LongformerAttention) -> None:
+    few, many = both_ways()
+    attention.eval()
+    x = torch.randn(80, WIDTH, dtype=torch.float64, requires_grad=True)
+    ways = attention._absorbed(x, x[few.rows], few), attention._projected(x, x[many.rows], many)
+    torch.testing.assert_close(*ways, rtol=0, atol=1e-13)
+    weights = [p for linear in (attention.global_query, attention.global_key, attention.global_value)
+               for p in linear.parameters()]  # fmt: skip
+    upstream = torch.randn_like(ways[0])
+    gradients = [torch.autograd.grad(way, [x, *weights], upstream) for way in ways]
+    for a, b in zip(*gradients, strict=True):
+        torch.testing.assert_close(a, b, rtol=0, atol=1e-12)
+
+
+def test_dropout_has_the_same_mean_and_spread_both_ways(attention: LongformerAttention) -> None:
+    few, many = both_ways()
+    attention.float()  # the fast backend
+    x = torch.randn(80, WIDTH)
+    torch.manual_seed(0)
+
+    def draws(read: object, group: Group) -> Tensor:
+        with torch.no_grad():
+            return torch.stack([read(x, x[group.rows], group) for _ in range(400)])  # type: ignore[operator]
+
+    a, b = draws(attention._absorbed, few), draws(attention._projected, many)
+    sure = (b.var(0) / 200).sqrt()
+    assert ((a.mean(0) - b.mean(0)).abs() < 5 * sure).all()
+    assert abs(float((a.var(0) / b.var(0)).mean()) - 1) < 0.1
+    heads = a[:, 0].unflatten(-1, (HEADS, -1))[..., 0]  # one number for each head of one row
+    off_diagonal = np.corrcoef(heads.T.numpy())[~np.eye(HEADS, dtype=bool)]
+    assert np.abs(off_diagonal).max() < 0.25, "heads drop different keys"
+
+
+def test_each_document_chooses_for_itself() -> None:
+    crowded = list(range(8))  # 8 tokens x 4 heads reach the width 32
+    rows = GlobalRows.of(Layout.packed([40, 20, 9], marked=[[2], crowded, []]), HEADS, WIDTH)
+    assert rows.few is not None
+    assert rows.many is not None
+    assert rows.few.rows.tolist() == [2]
+    assert rows.many.rows.tolist() == [40 + i for i in crowded]
+    assert rows.many.keys is not None
+    assert rows.many.keys.tolist() == list(range(40, 60)), "only its own document is projected"
+
+
+def test_no_marked_rows_cost_nothing() -> None:
+    assert GlobalRows.of(Layout.packed([40]), HEADS, WIDTH) == GlobalRows(None, None)
