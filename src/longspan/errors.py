@@ -17,6 +17,10 @@ class BackendError(LongspanError, RuntimeError):
     """No backend can do what was asked; the message lists every reason."""
 
 
+class CheckpointError(LongspanError, ValueError):
+    """A file that is not safe, not whole or not what it should be, and was therefore not loaded."""
+
+
 def bad(name: str, requirement: str, value: object, repair: str = "") -> InputError:
     """The error for one bad value, to be raised by the caller.
 
@@ -25,6 +29,15 @@ def bad(name: str, requirement: str, value: object, repair: str = "") -> InputEr
     """
     sentence = f"`{name}` must be {requirement}, but is {value!r}."
     return InputError(f"{sentence} {repair}".rstrip())
+
+
+def refused(file: object, reason: str, repair: str = "") -> CheckpointError:
+    """The error for a file that is not loaded, to be raised by the caller.
+
+    >>> str(refused("config.json", "it is empty", "Download it again."))
+    '`config.json` is refused: it is empty. Download it again.'
+    """
+    return CheckpointError(f"`{file}` is refused: {reason}. {repair}".rstrip())
 
 
 def whole(name: str, value: object, least: int, repair: str = "", *, most: int = FARTHEST) -> int:

@@ -1,0 +1,95 @@
+"""Safetensors files: the header checked word by word, the data mapped and read when they are used."""
+
+import os
+import struct
+from collections.abc import Callable
+from math import prod
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import torch
+from torch import Tensor
+
+from longspan.checkpoints.files import cut_off, exactly, parse_json
+from longspan.errors import refused
+
+Shapes = dict[str, tuple[tuple[int, ...], torch.dtype]]
+
+MOST_HEADER = 16 << 20
+"""Bytes of the largest header read: a hundred thousand tensors (the format itself allows 100 MB)."""
+DTYPES = {
+    "F64": torch.float64,
+    "F32": torch.float32,
+    "F16": torch.float16,
+    "BF16": torch.bfloat16,
+    "I64": torch.int64,
+    "I32": torch.int32,
+    "I16": torch.int16,
+    "I8": torch.int8,
+    "U8": torch.uint8,
+    "BOOL": torch.bool,
+}
+
+
+class Part(NamedTuple):
+    """One file of weights: what it holds, known without reading data, and how to get a tensor of it."""
+
+    shapes: Shapes
+    read: Callable[[str], Tensor]
+
+
+def open_safetensors(path: Path) -> Part:
+    """The file's tensors, each a view of the mapped file; writing to one does not change the file."""
+    from safetensors import safe_open
+
+    shapes = _header(path)
+    return Part(shapes, safe_open(path, framework="pt", device="cpu").get_tensor)
+
+
+def _header(path: Path) -> Shapes:
+    with path.open("rb") as file:
+        size = os.fstat(file.fileno()).st_size
+        if size < 8:
+            raise cut_off(path)
+        (length,) = struct.unpack("<Q", exactly(file, 8, path))
+        if length > MOST_HEADER:
+            raise refused(path, f"its header would take {length:,} bytes", "Is it a safetensors file?")
+        if length > size - 8:
+            raise cut_off(path)
+        data = exactly(file, length, path)
+    if not data.startswith(b"{"):
+        raise refused(path, "its header is not a JSON object", "Is it a safetensors file?")
+    header = parse_json(data, path)
+    metadata = header.pop("__metadata__", {})
+    if not isinstance(metadata, dict) or not all(isinstance(value, str) for value in metadata.values()):
+        raise refused(path, "its metadata are not words")
+    _check_cover(header, size - 8 - length, path)
+    return {name: (tuple(entry["shape"]), DTYPES[entry["dtype"]]) for name, entry in header.items()}
+
+
+def _check_cover(header: dict[str, Any], room: int, path: Path) -> None:
+    """The tensors lie end to end, each as long as its shape says, and fill the file."""
+    places = sorted((*_place(entry, name, path), name) for name, entry in header.items())
+    here = 0
+    for begin, end, name in places:
+        if begin != here:
+            raise refused(path, f"the data of {name!r} overlap others or leave a gap")
+        here = end
+    if here > room:
+        raise cut_off(path)
+    if here < room:
+        raise refused(path, f"{room - here:,} bytes behind the last tensor belong to nothing")
+
+
+def _place(entry: Any, name: str, path: Path) -> tuple[int, int]:
+    """Where the tensor begins and ends in the data, after its description was checked."""
+    match entry:
+        case {"dtype": str(kind), "shape": list(shape), "data_offsets": [begin, end], **rest} if not rest:
+            if kind not in DTYPES:
+                raise refused(path, f"{name!r} has the data type {kind[:20]!r}, which Longspan does not read")
+            numbers = [*shape, begin, end]
+            if len(shape) <= 64 and all(type(n) is int and 0 <= n < 1 << 62 for n in numbers):
+                if end - begin != prod(shape) * DTYPES[kind].itemsize:
+                    raise refused(path, f"the shape {tuple(shape)} of {name!r} does not match its bytes")
+                return begin, end
+    raise refused(path, f"the description of {name[:200]!r} is malformed")

@@ -1,0 +1,190 @@
+"""Weights on disk: opened without trust and without copying, saved whole or not at all."""
+
+import json
+import os
+import re
+from collections.abc import Iterator, Mapping
+from itertools import pairwise
+from math import prod
+from pathlib import Path
+from types import MappingProxyType
+
+from torch import Tensor
+
+from longspan.checkpoints.files import inside, read_json
+from longspan.checkpoints.report import LoadReport
+from longspan.checkpoints.safe_files import Part, Shapes, open_safetensors
+from longspan.checkpoints.torch_files import open_bin
+from longspan.errors import InputError, refused
+
+ALONE, INDEX = "model.safetensors", "model.safetensors.index.json"
+_PLACES = {
+    ALONE: ".safetensors",
+    INDEX: ".safetensors",
+    "pytorch_model.bin": ".bin",
+    "pytorch_model.bin.index.json": ".bin",
+}
+_OURS = re.compile(r"model(-\d{5}-of-\d{5})?\.safetensors|model\.safetensors\.index\.json")
+
+
+class Weights(Mapping[str, Tensor]):
+    """Tensors by name, read when asked for; `shapes` knows them all without reading."""
+
+    def __init__(self, parts: list[Part]) -> None:
+        self.shapes: Shapes = {name: shape for part in parts for name, shape in part.shapes.items()}
+        self._read = {name: part.read for part in parts for name in part.shapes}
+
+    def __getitem__(self, name: str) -> Tensor:
+        return self._read[name](name)
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self.shapes)
+
+    def __len__(self) -> int:
+        return len(self.shapes)
+
+    def __repr__(self) -> str:
+        return f"Weights({len(self)} tensors, {_bytes(self.shapes):,} bytes)"
+
+
+def open_weights(folder: Path) -> Weights:
+    """The checked weights in `folder`: safetensors if there are any, else torch files; whole or in shards."""
+    for name, suffix in _PLACES.items():
+        if os.path.lexists(folder / name):
+            return Weights(_parts(folder, name, suffix))
+    raise refused(folder, "it holds no weights", f"It needs one of: {', '.join(_PLACES)}.")
+
+
+def _parts(folder: Path, name: str, suffix: str) -> list[Part]:
+    opened = open_bin if suffix == ".bin" else open_safetensors
+    path = inside(folder, name)
+    if not name.endswith(".json"):
+        return [opened(path)]
+    weight_map = read_json(path).get("weight_map")
+    if not isinstance(weight_map, dict) or not all(isinstance(file, str) for file in weight_map.values()):
+        raise refused(path, "it has no weight_map that names a file for each tensor")
+    shards = {shard: inside(folder, shard, suffix) for shard in sorted(set(weight_map.values()))}
+    parts = []
+    for shard, place in shards.items():
+        part = opened(place)
+        named = {tensor for tensor, home in weight_map.items() if home == shard}
+        if named != part.shapes.keys():
+            wrong = sorted(named ^ part.shapes.keys())[0][:200]
+            raise refused(path, f"it and {shard} disagree about {wrong!r}", "Download or save both again.")
+        parts.append(part)
+    return parts
+
+
+def check(
+    weights: Weights, expected: Mapping[str, tuple[int, ...]], most_bytes: int | None = None
+) -> LoadReport:
+    """The checkpoint's shapes against those of a model, before anything is allocated."""
+    if most_bytes is not None and _bytes(weights.shapes) > most_bytes:
+        raise refused("weights", f"they take {_bytes(weights.shapes):,} bytes of the {most_bytes:,} allowed")
+    found = {name: shape for name, (shape, _) in weights.shapes.items()}
+    wrong = [name for name in expected if name in found and found[name] != tuple(expected[name])]
+    return LoadReport(
+        missing=tuple(name for name in expected if name not in found),
+        unexpected=tuple(name for name in found if name not in expected),
+        mismatched=tuple((name, found[name], tuple(expected[name])) for name in wrong),
+    )
+
+
+def _bytes(shapes: Shapes) -> int:
+    return sum(prod(shape) * dtype.itemsize for shape, dtype in shapes.values())
+
+
+def save_weights(
+    folder: Path,
+    tensors: Mapping[str, Tensor],
+    *,
+    metadata: Mapping[str, str] = MappingProxyType({"format": "pt"}),
+    shard_bytes: int = 5_000_000_000,
+) -> None:
+    """Safetensors in `folder`, with an index if they fill several files; never a mixture of old and new.
+
+    One file replaces another in one step. Shards replace others of their names while there is no index:
+    a folder in which that was interrupted holds no weights, and says so when opened.
+    """
+    _check_apart(tensors)
+    groups = _groups(tensors, shard_bytes)
+    names = [f"model-{i:05d}-of-{len(groups):05d}.safetensors" for i in range(1, len(groups) + 1)]
+    fresh = dict(zip(names if len(groups) > 1 else [ALONE], groups, strict=True))
+    folder.mkdir(parents=True, exist_ok=True)
+    temporary = {name: folder / f".{name}.{os.getpid()}.tmp" for name in [*fresh, INDEX]}
+    try:
+        for name, group in fresh.items():
+            _write_safetensors(temporary[name], group, metadata)
+        if len(fresh) > 1:
+            _write_index(temporary[INDEX], fresh)
+            if any((folder / name).exists() for name in fresh):
+                (folder / INDEX).unlink(missing_ok=True)
+        for name, path in temporary.items():  # the index last: it makes the shards valid
+            if path.exists():
+                path.replace(folder / name)
+        _flush(folder)
+        for path in folder.iterdir():
+            if _OURS.fullmatch(path.name) and path.name not in (fresh if len(fresh) == 1 else temporary):
+                path.unlink()
+    finally:
+        for path in temporary.values():
+            path.unlink(missing_ok=True)
+
+
+def _check_apart(tensors: Mapping[str, Tensor]) -> None:
+    """No two tensors may show the same memory: they would come back as two."""
+    spans = sorted(
+        (str(tensor.device), tensor.data_ptr(), tensor.data_ptr() + _extent(tensor), name)
+        for name, tensor in tensors.items()
+        if tensor.numel()
+    )
+    for (device, _, end, one), (other_device, begin, _, other) in pairwise(spans):
+        if device == other_device and begin < end:
+            both = f"{one!r} and {other!r}"
+            raise InputError(f"`tensors` must not share memory, but {both} do. Save only one of them.")
+
+
+def _extent(tensor: Tensor) -> int:
+    """Bytes from the first element to the end of the last."""
+    steps = zip(tensor.shape, tensor.stride(), strict=True)
+    return (sum((size - 1) * step for size, step in steps) + 1) * tensor.element_size()
+
+
+def _groups(tensors: Mapping[str, Tensor], shard_bytes: int) -> list[dict[str, Tensor]]:
+    """The tensors in order, a new group whenever the next would make one larger than `shard_bytes`."""
+    groups: list[dict[str, Tensor]] = [{}]
+    room = shard_bytes
+    for name, tensor in tensors.items():
+        if tensor.nbytes > room and groups[-1]:
+            groups.append({})
+            room = shard_bytes
+        groups[-1][name] = tensor
+        room -= tensor.nbytes
+    return groups
+
+
+def _write_safetensors(path: Path, tensors: Mapping[str, Tensor], metadata: Mapping[str, str]) -> None:
+    from safetensors.torch import save_file
+
+    path.touch()
+    mode = path.stat().st_mode  # safetensors would make the file private to the user
+    save_file({name: tensor.detach().contiguous() for name, tensor in tensors.items()}, path, dict(metadata))
+    path.chmod(mode)
+    _flush(path)
+
+
+def _write_index(path: Path, shards: Mapping[str, Mapping[str, Tensor]]) -> None:
+    size = sum(tensor.nbytes for group in shards.values() for tensor in group.values())
+    homes = {name: shard for shard, group in shards.items() for name in group}
+    index = {"metadata": {"total_size": size}, "weight_map": homes}
+    path.write_text(json.dumps(index, indent=2, sort_keys=True) + "\n")
+    _flush(path)
+
+
+def _flush(path: Path) -> None:
+    """Wait until the file or folder is on the disk."""
+    descriptor = os.open(path, os.O_RDONLY)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)
