@@ -1,0 +1,1 @@
+"""Text in, tokens out: tokenizers, which tokens are global, batches without padding."""

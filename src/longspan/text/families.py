@@ -1,0 +1,189 @@
+"""The four ways to build a tokenizer from vocabulary files, each as transformers builds it."""
+
+import json
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from tokenizers import AddedToken, Regex, Tokenizer, decoders, models, normalizers, pre_tokenizers, processors
+
+from longspan.errors import InputError, bad
+from longspan.text.sentencepiece import Kind, SentencePieceModel, read_model
+
+Names = Mapping[str, str]
+Ids = Mapping[str, int]
+Options = Mapping[str, Any]
+
+BRACKETS = {"unk": "[UNK]", "sep": "[SEP]", "pad": "[PAD]", "cls": "[CLS]", "mask": "[MASK]"}
+ANGLES = {
+    "bos": "<s>",
+    "eos": "</s>",
+    "unk": "<unk>",
+    "sep": "</s>",
+    "pad": "<pad>",
+    "cls": "<s>",
+    "mask": "<mask>",
+}
+
+
+@dataclass(frozen=True)
+class Family:
+    """Vocabulary files and what they mean."""
+
+    files: tuple[str, ...]
+    classes: tuple[str, ...]
+    "The tokenizer classes of transformers (without 'Fast') that read these files in this way."
+    names: Names
+    "Special tokens, unless the folder says otherwise."
+    build: Callable[[Sequence[bytes], Names, Options], tuple[Tokenizer, list[AddedToken]]]
+    "The contents of the files -> a tokenizer without special tokens, and the tokens to be added to it."
+    template: Callable[[Names, Ids, Options], Any]
+    "How one text and a pair are framed."
+
+
+def _bert(files: Sequence[bytes], names: Names, options: Options) -> tuple[Tokenizer, list[AddedToken]]:
+    lines = _text(files[0], "vocab.txt").removesuffix("\n").split("\n")
+    vocabulary = {line.rstrip(): index for index, line in enumerate(lines)}
+    tokenizer = Tokenizer(models.WordPiece(vocabulary, unk_token=names["unk"]))
+    tokenizer.normalizer = normalizers.BertNormalizer(
+        clean_text=True,
+        handle_chinese_chars=options.get("tokenize_chinese_chars", True),
+        strip_accents=options.get("strip_accents"),
+        lowercase=options.get("do_lower_case", True),
+    )
+    tokenizer.pre_tokenizer = pre_tokenizers.BertPreTokenizer()
+    tokenizer.decoder = decoders.WordPiece(prefix="##")
+    return tokenizer, []
+
+
+def _roberta(files: Sequence[bytes], names: Names, options: Options) -> tuple[Tokenizer, list[AddedToken]]:
+    vocabulary = _json_vocabulary(files[0])
+    merges = [_merge(line) for line in _merge_lines(files[1])]
+    model = models.BPE(
+        vocab=vocabulary, merges=merges, continuing_subword_prefix="", end_of_word_suffix="", fuse_unk=False
+    )
+    tokenizer = Tokenizer(model)
+    tokenizer.pre_tokenizer = pre_tokenizers.ByteLevel(options.get("add_prefix_space", False))
+    tokenizer.decoder = decoders.ByteLevel()
+    return tokenizer, []
+
+
+def _bigbird(files: Sequence[bytes], names: Names, options: Options) -> tuple[Tokenizer, list[AddedToken]]:
+    """The model's own normalisation rules are not applied: transformers does not apply them either."""
+    model = read_model(files[0])
+    pieces = [(piece.text, piece.score) for piece in model.pieces]
+    unknown = (names["unk"], 0.0)
+    unk_id = pieces.index(unknown) if unknown in pieces else 100
+    tokenizer = Tokenizer(models.Unigram(pieces, unk_id=unk_id, byte_fallback=False))
+    tokenizer.normalizer = normalizers.Replace(Regex(" {2,}"), "▁")
+    scheme = "always" if options.get("add_prefix_space", True) else "never"
+    tokenizer.pre_tokenizer = pre_tokenizers.Metaspace(replacement="▁", prepend_scheme=scheme, split=True)
+    tokenizer.decoder = decoders.Metaspace(replacement="▁", prepend_scheme=scheme, split=True)
+    return tokenizer, _matched_first(model)
+
+
+def _xlm_roberta(
+    files: Sequence[bytes], names: Names, options: Options
+) -> tuple[Tokenizer, list[AddedToken]]:
+    """Four special tokens of fairseq's take the place of the first three pieces; a mask comes last."""
+    model = read_model(files[0])
+    first = [(names[role], 0.0) for role in ("bos", "pad", "eos", "unk")]
+    pieces = [(piece.text, piece.score) for piece in model.pieces[3:]]
+    vocabulary = [*first, *pieces, (names["mask"], 0.0)]
+    tokenizer = Tokenizer(models.Unigram(vocabulary, unk_id=3, byte_fallback=False))
+    if model.charsmap:
+        tokenizer.normalizer = normalizers.Precompiled(model.charsmap)
+    scheme = "always" if options.get("add_prefix_space", True) else "never"
+    words = pre_tokenizers.Metaspace(replacement="▁", prepend_scheme=scheme)
+    tokenizer.pre_tokenizer = pre_tokenizers.Sequence([pre_tokenizers.WhitespaceSplit(), words])
+    tokenizer.decoder = decoders.Metaspace(replacement="▁", prepend_scheme=scheme)
+    return tokenizer, _matched_first(model)
+
+
+def _matched_first(model: SentencePieceModel) -> list[AddedToken]:
+    """Control and user-defined pieces, which text is searched for before anything else."""
+    kinds = (Kind.CONTROL, Kind.USER)
+    chosen = [piece for piece in model.pieces if piece.kind in kinds]
+    return [AddedToken(p.text, normalized=False, special=p.kind == Kind.CONTROL) for p in chosen]
+
+
+def _bert_template(names: Names, ids: Ids, options: Options) -> Any:
+    """[CLS] A [SEP] B [SEP], of token types 0 and 1."""
+    cls, sep = names["cls"], names["sep"]
+    return processors.TemplateProcessing(
+        single=f"{cls}:0 $A:0 {sep}:0",
+        pair=f"{cls}:0 $A:0 {sep}:0 $B:1 {sep}:1",
+        special_tokens=[(cls, ids["cls"]), (sep, ids["sep"])],
+    )
+
+
+def _roberta_template(names: Names, ids: Ids, options: Options) -> Any:
+    """<s> A </s></s> B </s>, all of token type 0; offsets leave out the space before a word."""
+    cls, sep = (names["cls"], ids["cls"]), (names["sep"], ids["sep"])
+    prefix = options.get("add_prefix_space", False)
+    return processors.RobertaProcessing(sep, cls, trim_offsets=True, add_prefix_space=prefix)
+
+
+def _xlm_template(names: Names, ids: Ids, options: Options) -> Any:
+    """<s> A </s></s> B </s>, all of token type 0."""
+    bos, eos = names["bos"], names["eos"]
+    return processors.TemplateProcessing(
+        single=[bos, "$A", eos],
+        pair=[bos, "$A", eos, eos, "$B", eos],
+        special_tokens=[(bos, ids["bos"]), (eos, ids["eos"])],
+    )
+
+
+def _text(data: bytes, name: str) -> str:
+    try:
+        return data.decode()
+    except UnicodeDecodeError as error:
+        raise InputError(f"`{name}` must be UTF-8 text, but is not at byte {error.start}.") from None
+
+
+def _json_vocabulary(data: bytes) -> dict[str, int]:
+    try:
+        vocabulary = json.loads(data)
+    except (ValueError, RecursionError) as error:
+        raise InputError(f"`vocab.json` must be JSON, but is not: {error}.") from None
+    if not isinstance(vocabulary, dict) or not all(type(index) is int for index in vocabulary.values()):
+        raise bad("vocab.json", "an object of tokens and their whole numbers", type(vocabulary).__name__)
+    return vocabulary
+
+
+def _merge(line: str) -> tuple[str, str]:
+    match line.split(" "):
+        case [left, right]:
+            return left, right
+    raise bad("merges.txt", "lines of two pieces with a space between them", line)
+
+
+def _merge_lines(data: bytes) -> list[str]:
+    lines = _text(data, "merges.txt").replace("\r\n", "\n").split("\n")
+    return [line for line in lines if line and not line.startswith("#version")]
+
+
+FAMILIES = (
+    Family(
+        ("vocab.json", "merges.txt"),
+        ("RobertaTokenizer", "LongformerTokenizer", "BartTokenizer", "LEDTokenizer"),
+        ANGLES,
+        _roberta,
+        _roberta_template,
+    ),
+    Family(
+        ("vocab.txt",),
+        ("BertTokenizer", "DistilBertTokenizer", "ElectraTokenizer"),
+        BRACKETS,
+        _bert,
+        _bert_template,
+    ),
+    Family(
+        ("spiece.model",),
+        ("BigBirdTokenizer",),
+        ANGLES | {"sep": "[SEP]", "cls": "[CLS]", "mask": "[MASK]"},
+        _bigbird,
+        _bert_template,
+    ),
+    Family(("sentencepiece.bpe.model",), ("XLMRobertaTokenizer",), ANGLES, _xlm_roberta, _xlm_template),
+)

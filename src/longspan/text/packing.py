@@ -1,0 +1,133 @@
+"""Documents end to end in batches of a token budget, and windows over a document that is too long."""
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from typing import TypeVar
+
+import numpy as np
+import torch
+
+from longspan.errors import bad, whole
+from longspan.layout import Layout
+from longspan.shapes import IntArray
+
+T = TypeVar("T")
+Numbers = Sequence[int] | IntArray | torch.Tensor
+
+
+@dataclass(frozen=True, eq=False)
+class Batch:
+    """Documents end to end, without padding."""
+
+    ids: torch.Tensor
+    "(N,) int64"
+    layout: Layout
+    types: torch.Tensor | None
+    "(N,) int64 token types, or None where the model has none."
+    index: tuple[int, ...]
+    "Which of the given documents each document of the layout is."
+
+
+def pack(
+    documents: Sequence[Numbers],
+    *,
+    budget: int = 8192,
+    marked: Sequence[Iterable[int]] | None = None,
+    types: Sequence[Numbers] | None = None,
+) -> list[Batch]:
+    """Batches of at most `budget` tokens, longest documents first; a longer document goes alone.
+
+    Documents of like length share a batch, so that the batches do like work. `marked` lists each document's
+    global tokens.
+
+    >>> [batch.index for batch in pack([[5] * 3, [6] * 9, [7] * 4, [8] * 2], budget=9)]
+    [(1,), (2, 0, 3)]
+    """
+    budget = whole("budget", budget, 1)
+    if len(documents) == 0:
+        raise bad("documents", "a list of at least one document", documents)
+    ids = [_numbers(f"documents[{i}]", document) for i, document in enumerate(documents)]
+    for i, document in enumerate(ids):
+        if document.size == 0:
+            raise bad(f"documents[{i}]", "at least one token long", [], "Special tokens alone are enough.")
+    kinds = None if types is None else _types(types, ids)
+    if marked is not None and len(marked) != len(ids):
+        raise bad("marked", f"one list for each of the {len(ids)} documents", f"{len(marked)} lists")
+    batches = []
+    for index in _groups([document.size for document in ids], budget):
+        lengths = [ids[i].size for i in index]
+        layout = Layout.packed(lengths, marked=None if marked is None else [marked[i] for i in index])
+        column = None if kinds is None else _joined([kinds[i] for i in index])
+        batches.append(Batch(_joined([ids[i] for i in index]), layout, column, tuple(index)))
+    return batches
+
+
+def restore(results: Iterable[Sequence[T]], batches: Sequence[Batch]) -> list[T]:
+    """Results per document, given batch by batch, in the order of the documents that were packed.
+
+    >>> batches = pack([[5] * 3, [6] * 9, [7] * 4], budget=9)
+    >>> restore([batch.layout.lengths.tolist() for batch in batches], batches)
+    [3, 9, 4]
+    """
+    ordered: dict[int, T] = {}
+    for batch, found in zip(batches, results, strict=True):
+        if len(found) != len(batch.index):
+            raise bad("results", f"one for each of the batch's {len(batch.index)} documents", len(found))
+        ordered.update(zip(batch.index, found, strict=True))
+    return [ordered[i] for i in sorted(ordered)]
+
+
+def windows(n: int, limit: int, overlap: int = 0) -> list[tuple[int, int]]:
+    """Stretches [start, stop) of at most `limit` tokens that cover n tokens.
+
+    Neighbours share `overlap` tokens, the last two perhaps more, since the last window ends with the document
+    and is as long as the others.
+
+    >>> windows(10, limit=4, overlap=1)
+    [(0, 4), (3, 7), (6, 10)]
+    >>> windows(9, limit=4, overlap=1)
+    [(0, 4), (3, 7), (5, 9)]
+    """
+    n, limit = whole("n", n, 1), whole("limit", limit, 1)
+    overlap = whole("overlap", overlap, 0)
+    if overlap >= limit:
+        raise bad("overlap", f"less than the window's {limit} tokens", overlap)
+    if n <= limit:
+        return [(0, n)]
+    starts = [*range(0, n - limit, limit - overlap), n - limit]
+    return [(start, start + limit) for start in starts]
+
+
+def _groups(lengths: Sequence[int], budget: int) -> list[list[int]]:
+    """Document numbers by descending length, cut where the budget is full."""
+    groups: list[list[int]] = []
+    room = 0
+    for i in sorted(range(len(lengths)), key=lambda i: (-lengths[i], i)):
+        if not groups or lengths[i] > room:
+            groups.append([])
+            room = budget
+        groups[-1].append(i)
+        room -= lengths[i]
+    return groups
+
+
+def _numbers(name: str, values: Numbers) -> IntArray:
+    array = np.asarray(values)
+    if array.ndim == 1 and array.size == 0:
+        return np.zeros(0, np.int64)
+    if array.ndim != 1 or array.dtype.kind not in "iu":
+        raise bad(name, "a list of whole numbers", f"{array.dtype.name} of shape {array.shape}")
+    if array.min() < 0:
+        raise bad(name, "a list of ids from 0", int(array.min()))
+    return array.astype(np.int64)
+
+
+def _types(types: Sequence[Numbers], ids: Sequence[IntArray]) -> list[IntArray]:
+    columns = [_numbers(f"types[{i}]", column) for i, column in enumerate(types)]
+    if [column.size for column in columns] != [document.size for document in ids]:
+        raise bad("types", "of the same lengths as `documents`", [column.size for column in columns])
+    return columns
+
+
+def _joined(columns: Sequence[IntArray]) -> torch.Tensor:
+    return torch.from_numpy(np.concatenate(columns))

@@ -1,0 +1,130 @@
+"""A strict reader of sentencepiece model files: what a tokenizer needs of the protobuf, nothing else."""
+
+import struct
+from collections.abc import Iterator
+from dataclasses import dataclass
+from enum import IntEnum
+
+from longspan.errors import InputError, bad
+
+MOST_PIECES = 4_000_000
+VARINT, FIXED64, BYTES, FIXED32 = 0, 1, 2, 5
+
+
+class Kind(IntEnum):
+    """What a piece is."""
+
+    NORMAL = 1
+    UNKNOWN = 2
+    CONTROL = 3
+    USER = 4
+    UNUSED = 5
+    BYTE = 6
+
+
+KINDS = frozenset(Kind)
+
+
+@dataclass(frozen=True)
+class Piece:
+    text: str
+    score: float
+    kind: Kind
+
+
+@dataclass(frozen=True)
+class SentencePieceModel:
+    """The vocabulary and the normalisation rules of one model file."""
+
+    pieces: tuple[Piece, ...]
+    charsmap: bytes
+    "Normalisation rules, compiled by sentencepiece; empty for none."
+
+
+def read_model(data: bytes) -> SentencePieceModel:
+    """The model in the bytes of a .model file, or an error that says what is wrong with it."""
+    pieces: list[Piece] = []
+    charsmap, algorithm = b"", 1
+    for field, value in _fields(data):
+        if field == 1:
+            pieces.append(_piece(_message(value)))
+            if len(pieces) > MOST_PIECES:
+                raise bad("sentencepiece model", f"of at most {MOST_PIECES} pieces", "longer")
+        elif field == 2:
+            algorithm = next((n for f, n in _fields(_message(value)) if f == 3 and isinstance(n, int)), 1)
+        elif field == 3:
+            charsmap = next((_message(b) for f, b in _fields(_message(value)) if f == 2), b"")
+    if not pieces:
+        raise _broken("it holds no pieces")
+    if algorithm not in (1, 2):  # transformers reads both kinds as unigram models, and so do we
+        raise bad("sentencepiece model", "a unigram or BPE model", f"of type {algorithm}")
+    return SentencePieceModel(tuple(pieces), charsmap)
+
+
+def _piece(data: bytes) -> Piece:
+    text: str | None = None
+    score, kind = 0.0, Kind.NORMAL
+    for field, value in _fields(data):
+        if field == 1:
+            try:
+                text = _message(value).decode()
+            except UnicodeDecodeError:
+                raise _broken("a piece is not UTF-8") from None
+        elif field == 2 and isinstance(value, bytes) and len(value) == 4:
+            (score,) = struct.unpack("<f", value)
+        elif field == 3:
+            if not isinstance(value, int) or value not in KINDS:
+                raise _broken(f"a piece is of unknown kind {value!r}")
+            kind = Kind(value)
+    if text is None:
+        raise _broken("a piece has no text")
+    if score - score != 0:  # NaN or infinite
+        raise _broken(f"the score of piece {text!r} is {score}")
+    return Piece(text, score, kind)
+
+
+def _fields(data: bytes) -> Iterator[tuple[int, int | bytes]]:
+    """The fields of one message in order: numbers as int, everything else as bytes."""
+    at, end = 0, len(data)
+    while at < end:
+        key, at = _varint(data, at)
+        field, wire = key >> 3, key & 7
+        if wire == VARINT:
+            number, at = _varint(data, at)
+            yield field, number
+            continue
+        if wire == BYTES:
+            size, at = _varint(data, at)
+        elif wire in (FIXED64, FIXED32):
+            size = 8 if wire == FIXED64 else 4
+        else:
+            raise _broken(f"unknown wire type {wire} at byte {at}")
+        if size > end - at:
+            raise _broken(f"it ends early, inside field {field}")
+        yield field, data[at : at + size]
+        at += size
+
+
+def _varint(data: bytes, at: int) -> tuple[int, int]:
+    if at < len(data) and data[at] < 128:  # most numbers are small
+        return data[at], at + 1
+    number = 0
+    for shift in range(0, 70, 7):
+        if at >= len(data):
+            raise _broken("it ends early, inside a number")
+        byte = data[at]
+        at += 1
+        number |= (byte & 127) << shift
+        if byte < 128:
+            return number, at
+    raise _broken(f"a number of more than 10 bytes before byte {at}")
+
+
+def _message(value: int | bytes) -> bytes:
+    if isinstance(value, int):
+        raise _broken("a number stands where text or a message should")
+    return value
+
+
+def _broken(reason: str) -> InputError:
+    return InputError(f"The sentencepiece model cannot be read: {reason}. Download or copy the file again.")

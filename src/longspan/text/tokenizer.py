@@ -1,0 +1,229 @@
+"""Text to token ids and back, with every token's place in the text."""
+
+import json
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import Any, Self
+
+import numpy as np
+import numpy.typing as npt
+import tokenizers
+
+from longspan.errors import InputError, bad, whole
+from longspan.shapes import IntArray
+from longspan.text.folder import ROLES, conventional_names, parse, read_folder
+from longspan.text.guard import check_ids, guarded
+
+SURROGATE = re.compile("[\ud800-\udfff]")
+Input = str | tuple[str, str]
+
+
+@dataclass(frozen=True, eq=False)
+class Encoding:
+    """The tokens of one text, or of a text and its pair, special tokens included."""
+
+    ids: IntArray
+    types: IntArray
+    "Token types: 0, or 1 in the second part where the model tells the parts apart."
+    offsets: IntArray
+    "(n, 2): where each token begins and ends, in characters of the string that was given; 0, 0 if special."
+    source: IntArray
+    "Which string: 0 the text, 1 the pair, -1 a special token of the frame."
+
+    def __post_init__(self) -> None:
+        for column in (self.ids, self.types, self.offsets, self.source):
+            column.setflags(write=False)
+
+    def __len__(self) -> int:
+        return len(self.ids)
+
+
+class Tokenizer:
+    """A tokenizer that never cuts and never pads.
+
+    Special tokens written in the text are plain text, unless `special_in_text` is true (as in Hugging Face).
+    """
+
+    def __init__(
+        self,
+        backend: tokenizers.Tokenizer,
+        names: Mapping[str, str] | None = None,
+        *,
+        limit: int | None = None,
+        special_in_text: bool = False,
+    ) -> None:
+        self._backend = backend
+        self.names = dict(conventional_names(backend) if names is None else names)
+        self.limit = limit
+        self.special_in_text = special_in_text
+        backend.no_truncation()
+        backend.no_padding()
+        backend.encode_special_tokens = not special_in_text
+        ids = {role: backend.token_to_id(self.names[role]) if role in self.names else None for role in ROLES}
+        self.bos, self.eos, self.unk = ids["bos"], ids["eos"], ids["unk"]
+        self.sep, self.pad, self.cls, self.mask = ids["sep"], ids["pad"], ids["cls"], ids["mask"]
+        added = backend.get_added_tokens_decoder()
+        marked = {index for index, token in added.items() if token.special}
+        self.special_ids = frozenset(marked | {index for index in ids.values() if index is not None})
+        self.vocab_size: int = 1 + max(backend.get_vocab().values())
+
+    @classmethod
+    def from_folder(
+        cls, path: str | Path, *, vocab_size: int | None = None, special_in_text: bool = False
+    ) -> Self:
+        """The tokenizer of a model folder; ids of `vocab_size` and more are an error, if that is given."""
+        source = read_folder(path, vocab_size)
+        return cls(source.backend, source.names, limit=source.limit, special_in_text=special_in_text)
+
+    @classmethod
+    def from_json(
+        cls,
+        text: str,
+        names: Mapping[str, str] | None = None,
+        *,
+        limit: int | None = None,
+        special_in_text: bool = False,
+    ) -> Self:
+        """The tokenizer of a tokenizer.json's text; `names` are its special tokens by role, such as "cls"."""
+        backend = parse(text)
+        check_ids(backend, None)
+        return cls(backend, names, limit=limit, special_in_text=special_in_text)
+
+    def to_json(self) -> str:
+        """The text of a tokenizer.json."""
+        return str(self._backend.to_str())
+
+    def save(self, folder: str | Path) -> None:
+        """Write tokenizer.json and the tokenizer_config.json by which transformers reads it as it is."""
+        config: dict[str, Any] = {"tokenizer_class": "PreTrainedTokenizerFast"}
+        config |= {f"{role}_token": name for role, name in self.names.items()}
+        if self.limit is not None:
+            config["model_max_length"] = self.limit
+        target = Path(folder)
+        target.mkdir(parents=True, exist_ok=True)
+        (target / "tokenizer.json").write_text(self.to_json(), encoding="utf-8")
+        text = json.dumps(config, indent=2, ensure_ascii=False)
+        (target / "tokenizer_config.json").write_text(text + "\n", encoding="utf-8")
+
+    @cached_property
+    def promoting(self) -> "Tokenizer":
+        """The same tokenizer, but special tokens written in the text count: "<mask>" is the mask."""
+        if self.special_in_text:
+            return self
+        return _revived(self.to_json(), self.names, self.limit, True)
+
+    def encode(self, text: str, pair: str | None = None) -> Encoding:
+        """The tokens of a text, or of a text and its pair."""
+        one = _clean("text", text)
+        two = None if pair is None else _clean("pair", pair)
+        with guarded("Encoding"):
+            raw = self._backend.encode(one, two)
+        return self._checked([raw], [one if two is None else (one, two)])[0]
+
+    def encode_many(self, texts: Sequence[Input]) -> list[Encoding]:
+        """The tokens of each text or (text, pair), in order, worked out in parallel."""
+        if isinstance(texts, str):
+            raise bad("texts", "a list of texts", texts, "Use encode() for a single text.")
+        clean = [_clean_input(text) for text in texts]
+        with guarded("Encoding"):
+            raw = self._backend.encode_batch(clean)
+        return self._checked(raw, clean)
+
+    def decode(self, ids: Iterable[int], *, special: bool = True) -> str:
+        """The text of some tokens; without special tokens if `special` is false."""
+        with guarded("Decoding"):
+            return str(self._backend.decode(self._known(ids), skip_special_tokens=not special))
+
+    def tokens(self, ids: Iterable[int]) -> list[str]:
+        """The tokens as the vocabulary writes them."""
+        return [self._backend.id_to_token(index) or "" for index in self._known(ids)]
+
+    def id_of(self, token: str) -> int | None:
+        """The id of a token of the vocabulary."""
+        index: int | None = self._backend.token_to_id(token)
+        return index
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return _revived, (self.to_json(), self.names, self.limit, self.special_in_text)
+
+    def __repr__(self) -> str:
+        kind = type(self._backend.model).__name__
+        return f"Tokenizer({kind}, {self.vocab_size} ids, {', '.join(sorted(self.names.values()))})"
+
+    def _known(self, ids: Iterable[int]) -> list[int]:
+        return [whole("ids", index, 0, most=self.vocab_size - 1) for index in ids]
+
+    def _checked(self, raw: Sequence[tokenizers.Encoding], texts: Sequence[Input]) -> list[Encoding]:
+        """Encodings as ours; where plain text has become a special token, once more without."""
+        encodings = [_encoding(one) for one in raw]
+        if self.special_in_text:
+            return encodings
+        for i, encoding in enumerate(encodings):
+            if self._promoted(encoding):
+                with guarded("Encoding"):
+                    text = texts[i]
+                    again = self._plain.encode(*((text,) if isinstance(text, str) else text))
+                encodings[i] = _encoding(again)
+                if self._promoted(encodings[i]):
+                    raise InputError("The text holds a special token that this tokenizer cannot split.")
+        return encodings
+
+    def _promoted(self, encoding: Encoding) -> bool:
+        return bool(np.any(self._forbidden[encoding.ids] & (encoding.source >= 0)))
+
+    @cached_property
+    def _forbidden(self) -> npt.NDArray[np.bool_]:
+        """By id: special tokens that plain text must not become. Any text may be unknown."""
+        table = np.zeros(self.vocab_size, bool)
+        table[[index for index in self.special_ids if index != self.unk]] = True
+        return table
+
+    @cached_property
+    def _plain(self) -> tokenizers.Tokenizer:
+        """A twin whose vocabulary cannot spell special tokens: unigram models would match them like words."""
+        state = json.loads(self.to_json())
+        model = state["model"]
+        special = set(map(self._backend.id_to_token, np.flatnonzero(self._forbidden).tolist()))
+        unlikely = "{} \ufdd0".format  # no pre-tokenizer leaves a space and a noncharacter in one piece
+        if isinstance(model["vocab"], list):
+            model["vocab"] = [[unlikely(t) if t in special else t, score] for t, score in model["vocab"]]
+        elif "merges" in model:
+            model["merges"] = [pair for pair in model["merges"] if "".join(_pair(pair)) not in special]
+        else:
+            model["vocab"] = {unlikely(t) if t in special else t: i for t, i in model["vocab"].items()}
+        twin = tokenizers.Tokenizer.from_str(json.dumps(state))
+        twin.encode_special_tokens = True
+        return twin
+
+
+def _revived(text: str, names: Mapping[str, str], limit: int | None, special_in_text: bool) -> Tokenizer:
+    return Tokenizer.from_json(text, names, limit=limit, special_in_text=special_in_text)
+
+
+def _encoding(raw: tokenizers.Encoding) -> Encoding:
+    ids = np.asarray(raw.ids, np.int64)
+    source = np.asarray([-1 if part is None else part for part in raw.sequence_ids], np.int8)
+    offsets = np.asarray(raw.offsets, np.int64).reshape(-1, 2)
+    return Encoding(ids, np.asarray(raw.type_ids, np.int64), offsets, source)
+
+
+def _clean(name: str, text: object) -> str:
+    """The string with lone surrogates replaced one for one, since Rust strings cannot hold them."""
+    if not isinstance(text, str):
+        raise bad(name, "a string", type(text).__name__)
+    return SURROGATE.sub("\ufffd", text)
+
+
+def _clean_input(text: object) -> Input:
+    if isinstance(text, str):
+        return _clean("texts", text)
+    if not isinstance(text, tuple | list) or len(text) != 2:
+        raise bad("texts", "strings or (text, pair)", type(text).__name__)
+    return _clean("texts", text[0]), _clean("texts", text[1])
+
+
+def _pair(merge: str | list[str]) -> list[str]:
+    return merge.split(" ") if isinstance(merge, str) else merge
