@@ -1,0 +1,85 @@
+"""What a family of checkpoints is, as data."""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from longspan.checkpoints.keymap import KeyTable, own_table
+from longspan.checkpoints.schema import Raw
+from longspan.errors import bad
+from longspan.models.config import EncoderConfig
+
+CLASSES = {
+    "encode": "Model",
+    "fill": "ForMaskedLM",
+    "classify": "ForSequenceClassification",
+    "tag": "ForTokenClassification",
+    "answer": "ForQuestionAnswering",
+    "choose": "ForMultipleChoice",
+}
+"""How Hugging Face's classes end, by task."""
+PRETRAINING = "ForPreTraining"
+TASK_OF = {ending: task for task, ending in CLASSES.items()} | {PRETRAINING: "fill", "ForCausalLM": "fill"}
+
+
+@dataclass(frozen=True, kw_only=True)
+class Family:
+    """How Hugging Face names and configures one of our bodies."""
+
+    model_type: str
+    name: str
+    "How its classes begin."
+    own_type: str
+    "The model type of what Hugging Face cannot express."
+    kind: type[EncoderConfig]
+    prefix: str
+    "What stands before the body's keys in all classes but the bare model."
+    heads: Mapping[str, Mapping[str, str]]
+    "For each task, our modules of the head and theirs."
+    ties: Mapping[str, str]
+    read: Callable[[Raw], EncoderConfig]
+    write: Callable[[Any], dict[str, Any]]
+    cannot: Callable[[Any], str | None]
+    "Why Hugging Face cannot express a config, None if it can."
+    spare: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    "For each class, modules that its files hold though it does not use them."
+
+    def table(self, task: str, prefix: str | None) -> KeyTable:
+        """The key table of files for a task; prefix=None for files of our own type."""
+        if prefix is None:
+            return own_table(task, self.heads[task])
+        return KeyTable(prefix, self.heads[task], self.ties if task == "fill" else {})
+
+    def class_name(self, config: EncoderConfig, task: str, raw: Raw) -> str:
+        """The Hugging Face class for a task: that of `raw` if it does the same."""
+        ending = self.ending(raw)
+        if ending is None or TASK_OF[ending] != task:
+            ending = CLASSES[task]
+        if ending != PRETRAINING and task == "fill":
+            ending = "ForCausalLM" if getattr(config, "causal", False) else CLASSES[task]
+        return self.name + ending
+
+    def spares(self, class_name: str) -> tuple[str, ...]:
+        """The modules that a class holds but does not use."""
+        return self.spare.get(class_name.removeprefix(self.name), ())
+
+    def ending(self, raw: Raw) -> str | None:
+        """What the file's class does, by the end of its name; None if it names none that we know."""
+        given = raw.get("architectures")
+        first = given[0] if isinstance(given, list) and given else None
+        if not isinstance(first, str):
+            return None
+        return next((ending for ending in TASK_OF if first.endswith(ending)), None)
+
+    def task(self, raw: Raw) -> str:
+        """The task that a file was made for."""
+        ending = self.ending(raw)
+        if ending is None and raw.get("architectures"):
+            known = ", ".join(CLASSES)
+            raise bad(
+                "architectures",
+                "a class that Longspan knows",
+                raw["architectures"],
+                f"Give task=, one of {known}.",
+            )
+        return "encode" if ending is None else TASK_OF[ending]

@@ -1,0 +1,77 @@
+"""Longformer files: Hugging Face's, and allenai's original ones, which count the window on one side."""
+
+from dataclasses import replace
+from typing import Any
+
+from longspan.checkpoints.families.bert import ROBERTA
+from longspan.checkpoints.schema import Raw, common, made, numbers, shared, text
+from longspan.errors import bad, whole
+from longspan.models.longformer import LongformerConfig
+
+ORIGINAL = ("attention_dilation", "autoregressive")
+"""Fields of allenai's configs, which Hugging Face's never had (attention_mode stands in both)."""
+MODES = ("tvm", "sliding_chunks", "longformer")
+
+
+def is_original(raw: Raw) -> bool:
+    """Whether allenai's code wrote it: a RoBERTa with a window, or one of its own fields."""
+    given = raw.get("model_type")
+    if given == "longformer":
+        return any(name in raw for name in ORIGINAL)
+    return given in (None, "roberta") and "attention_window" in raw
+
+
+def read(raw: Raw) -> LongformerConfig:
+    """Our config of theirs."""
+    read = common(raw, pad=1, defaults={}, offset=True)
+    layers = whole("num_hidden_layers", read["layers"], 1, most=1024)
+    window = numbers("attention_window", raw.get("attention_window", 512), layers)
+    if is_original(raw):
+        return made(LongformerConfig, read | {"radius": window, "dilation": _dilation(raw, layers)})
+    odd = next((size for size in window if size % 2), None)
+    if odd is not None:
+        raise bad("attention_window", "even, as it counts both sides", odd, f"Write {odd + 1}.")
+    return made(LongformerConfig, read | {"radius": tuple(size // 2 for size in window)})
+
+
+def _dilation(raw: Raw, layers: int) -> tuple[int, ...]:
+    if raw.get("autoregressive", False) is not False:
+        raise bad("autoregressive", "false", raw["autoregressive"], "The released code never was causal.")
+    if "attention_mode" in raw and text(raw, "attention_mode") not in MODES:
+        repair = "Longspan computes the sliding window exactly."
+        raise bad("attention_mode", f"one of {', '.join(MODES)}", raw["attention_mode"], repair)
+    return numbers("attention_dilation", raw.get("attention_dilation", 1), layers)
+
+
+def write(config: LongformerConfig) -> dict[str, Any]:
+    """Their config of ours."""
+    assert isinstance(config.radius, tuple)
+    return shared(config) | {"attention_window": [2 * radius for radius in config.radius]}
+
+
+def cannot(config: LongformerConfig) -> str | None:
+    """What Hugging Face has no words for."""
+    assert isinstance(config.radius, tuple)
+    assert isinstance(config.dilation, tuple)
+    if any(gap != 1 for gap in config.dilation):
+        return "dilation"
+    if config.share_global_projections:
+        return "shared global projections"
+    if config.position_offset != config.pad_id + 1:
+        return "positions that do not follow the padding token"
+    if any(max(config.radius) % radius for radius in config.radius):
+        return "windows that do not divide the widest"
+    return None
+
+
+LONGFORMER = replace(
+    ROBERTA,
+    model_type="longformer",
+    name="Longformer",
+    own_type="longspan-longformer",
+    kind=LongformerConfig,
+    prefix="longformer.",
+    read=read,
+    write=write,
+    cannot=cannot,
+)

@@ -1,0 +1,178 @@
+"""A model without memory and the tensors of a checkpoint: what fits is assigned, the rest is told."""
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+from torch.overrides import TorchFunctionMode
+
+from longspan.checkpoints.keymap import KeyTable, is_buffer
+from longspan.checkpoints.report import LoadReport
+from longspan.checkpoints.store import Weights
+from longspan.errors import refused
+from longspan.models.task import TaskModel
+
+DECODER = "head.decoder.weight"
+_DRAWS = {
+    nn.init.normal_,
+    nn.init.uniform_,
+    nn.init.kaiming_uniform_,
+    Tensor.normal_,
+    Tensor.uniform_,
+}
+
+
+class NothingDrawn(TorchFunctionMode):
+    """No weights are drawn: on the meta device, which keeps none, that would import half of torch."""
+
+    def __torch_function__(
+        self,
+        func: Callable[..., Any],
+        types: Sequence[type],
+        args: Sequence[Any] = (),
+        kwargs: Mapping[str, Any] | None = None,
+    ) -> Any:
+        given = dict(kwargs or {})
+        if func in _DRAWS:
+            return given.get("tensor", args[0] if args else None)
+        return func(*args, **given)
+
+
+@dataclass
+class Fit:
+    """Where each parameter of a model comes from."""
+
+    found: dict[str, tuple[str, ...]] = field(default_factory=dict)
+    "The tensors that, stacked, are the parameter."
+    missing: dict[str, tuple[str, ...]] = field(default_factory=dict)
+    "Parameters without tensors, and the names that were looked for."
+    mismatched: dict[str, tuple[str, tuple[int, ...], tuple[int, ...]]] = field(default_factory=dict)
+    notes: list[str] = field(default_factory=list)
+    spare: dict[str, str] = field(default_factory=dict)
+    "Tensors that are kept for saving, by their name in the key table, and their name in the file."
+
+    def report(self, table: KeyTable, weights: Weights) -> LoadReport:
+        """All names that did not fit."""
+        used = {key for keys in self.found.values() for key in keys} | set(self.spare.values())
+        used |= {name for name, _, _ in self.mismatched.values()}
+        used |= {table.key(name) for pair in table.ties.items() for name in pair}
+        return LoadReport(
+            missing=tuple(key for keys in self.missing.values() for key in keys),
+            unexpected=tuple(key for key in weights.shapes if key not in used and not is_buffer(key)),
+            mismatched=tuple(self.mismatched.values()),
+        )
+
+
+def match(model: TaskModel, table: KeyTable, weights: Weights, *, spares: tuple[str, ...]) -> Fit:
+    """Look for every parameter of a model; shapes are compared, nothing is read."""
+    fit, shapes = Fit(), weights.shapes
+    tied = is_tied(model)
+    for name, parameter in model.named_parameters():
+        keys = table.keys(name)
+        found = tuple(key for key in (table.find(key, shapes, tied=tied) for key in keys) if key)
+        if len(found) < len(keys):
+            fit.missing[name] = tuple(key for key in keys if table.find(key, shapes, tied=tied) is None)
+            continue
+        wanted = (parameter.shape[0] // len(keys), *parameter.shape[1:])
+        wrong = [(key, shapes[key][0], wanted) for key in found if shapes[key][0] != wanted]
+        if wrong:
+            fit.mismatched[name] = wrong[0]
+        else:
+            fit.found[name] = found
+    for name in (f"{module}.{leaf}" for module in spares for leaf in ("weight", "bias")):
+        if table.key(name) in shapes:
+            fit.spare[name] = table.key(name)
+    return fit
+
+
+def settle(fit: Fit, place: Path, *, ignore_mismatched_sizes: bool) -> list[str]:
+    """The head's parameters to be drawn anew; anything else that does not fit is an error."""
+    for name, keys in list(fit.missing.items()):
+        if all("_global." in key for key in keys):  # files made from a RoBERTa need not have them
+            fit.found[name] = tuple(key.replace("_global.", ".") for key in keys)
+    copied = [name for name in fit.missing if name in fit.found]
+    if copied:
+        fit.notes.append(f"{len(copied)} tensors of global projections were copied from the local ones.")
+    absent = [fit.missing[name][0] for name in fit.missing if name not in fit.found and _body(name)]
+    if absent:
+        repair = "Is the model of another family or size?"
+        raise refused(place, f"it lacks {len(absent)} tensors of the body, such as {absent[0]!r}", repair)
+    for name, (key, found, wanted) in fit.mismatched.items():
+        if _body(name) or not ignore_mismatched_sizes:
+            repair = "" if _body(name) else "Pass ignore_mismatched_sizes=True to draw such weights anew."
+            raise refused(place, f"{key!r} has the shape {found}, but the config asks for {wanted}", repair)
+    drawn = [name for name in (*fit.missing, *fit.mismatched) if name not in fit.found]
+    if drawn:
+        fit.notes.append(f"{len(drawn)} tensors of the head were drawn anew: train it before use.")
+    return drawn
+
+
+def assign(model: TaskModel, fit: Fit, drawn: list[str], weights: Weights, dtype: torch.dtype) -> None:
+    """Give every parameter its memory: that of the mapped file where neither shape nor dtype changes."""
+    tied = is_tied(model)
+    for name, keys in fit.found.items():
+        put(model, name, _stacked([weights[key] for key in keys], dtype))
+    for name in drawn:
+        put(model, name, _fresh(model, name, dtype))
+    if tied:
+        put(model, DECODER, model.body.embeddings.words.weight)
+    model.spare = {name: weights[key] for name, key in fit.spare.items()}
+
+
+def stored_dtype(fit: Fit, weights: Weights, place: Path) -> torch.dtype:
+    """The dtype of the stored tensors, the widest if there are several."""
+    dtypes = {weights.shapes[key][1] for keys in fit.found.values() for key in keys}
+    if other := next((dtype for dtype in dtypes if not dtype.is_floating_point), None):
+        raise refused(
+            place, f"it holds weights of type {other}", "Longspan reads floating-point weights only."
+        )
+    widest = torch.float16 if dtypes == {torch.float16} else torch.bfloat16
+    for dtype in dtypes:
+        widest = torch.promote_types(widest, dtype)
+    return widest
+
+
+def is_tied(model: TaskModel) -> bool:
+    """Whether the head decodes with the word embeddings themselves."""
+    return model.task == "fill" and model.get_parameter(DECODER) is model.body.embeddings.words.weight
+
+
+def pieces(name: str, parameter: Tensor, table: KeyTable, *, tied: bool) -> Iterator[tuple[str, Tensor]]:
+    """What a parameter is saved as: the rows of each key; a tied one by its partner's name."""
+    keys = table.keys(name)
+    for key, rows in zip(keys, parameter.detach().chunk(len(keys)), strict=True):
+        yield (table.saved(key) if tied else key), rows
+
+
+def put(model: nn.Module, name: str, tensor: Tensor) -> None:
+    """Make `tensor` the parameter of that name."""
+    module, _, leaf = name.rpartition(".")
+    parameter = tensor if isinstance(tensor, nn.Parameter) else nn.Parameter(tensor)
+    setattr(model.get_submodule(module), leaf, parameter)
+
+
+def _body(name: str) -> bool:
+    return name.startswith("body.")
+
+
+def _stacked(parts: list[Tensor], dtype: torch.dtype) -> Tensor:
+    if len(parts) == 1:
+        return parts[0].to(dtype).contiguous()
+    rows = sum(map(len, parts))
+    whole = torch.empty(rows, *parts[0].shape[1:], dtype=dtype)
+    for part, place in zip(parts, whole.chunk(len(parts)), strict=True):
+        place.copy_(part)
+    return whole
+
+
+def _fresh(model: TaskModel, name: str, dtype: torch.dtype) -> Tensor:
+    module, _, leaf = name.rpartition(".")
+    shape = model.get_parameter(name).shape
+    if leaf == "bias":
+        return torch.zeros(shape, dtype=dtype)
+    if isinstance(model.get_submodule(module), nn.LayerNorm):
+        return torch.ones(shape, dtype=dtype)
+    return torch.empty(shape, dtype=dtype).normal_(std=model.config.init_std)

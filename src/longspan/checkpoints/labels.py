@@ -1,0 +1,76 @@
+"""Names of classes in config.json, and what kind of problem they answer."""
+
+from collections.abc import Sequence
+from typing import Any
+
+from longspan.checkpoints.schema import Raw
+from longspan.errors import bad, whole
+
+MOST = 2**16
+"""Classes at most: a config is data from anywhere."""
+PROBLEMS = {
+    "single": "single_label_classification",
+    "multi": "multi_label_classification",
+    "regression": "regression",
+}
+
+
+def read_labels(raw: Raw, given: int | Sequence[str] | None = None) -> tuple[str, ...]:
+    """The names of the classes: those `given`, or the file's, or LABEL_0, LABEL_1 and so on.
+
+    >>> read_labels({"id2label": {"0": "no", "1": "yes"}})
+    ('no', 'yes')
+    """
+    if isinstance(given, int):
+        stored = _stored(raw)
+        return stored if len(stored) == given else _numbered(whole("labels", given, 1, most=MOST))
+    if given is not None:
+        return _checked(given)
+    return _stored(raw)
+
+
+def read_problem(raw: Raw) -> str | None:
+    """ "single", "multi" or "regression"; None if the file does not say."""
+    given = raw.get("problem_type")
+    if given is None:
+        return None
+    for ours, theirs in PROBLEMS.items():
+        if given == theirs:
+            return ours
+    raise bad("problem_type", f"one of {', '.join(PROBLEMS.values())}", given)
+
+
+def written(labels: Sequence[str] | None, problem: str | None, count: int, raw: Raw) -> dict[str, Any]:
+    """The fields of config.json for `count` classes."""
+    names = read_labels(raw, count) if labels is None else _checked(labels)
+    if len(names) != count:
+        raise bad("labels", f"{count} names, as many as the head gives", f"{len(names)} names")
+    problem = read_problem(raw) if problem is None else problem
+    if problem is not None and problem not in PROBLEMS:
+        raise bad("problem", f"one of {', '.join(PROBLEMS)}", problem)
+    fields: dict[str, Any] = {
+        "id2label": {str(number): name for number, name in enumerate(names)},
+        "label2id": {name: number for number, name in enumerate(names)},
+    }
+    return fields | ({"problem_type": PROBLEMS[problem]} if problem else {})
+
+
+def _stored(raw: Raw) -> tuple[str, ...]:
+    table = raw.get("id2label")
+    if table is None:
+        return _numbered(whole("num_labels", raw.get("num_labels", 2), 1, most=MOST))
+    if not isinstance(table, dict) or sorted(table) != sorted(map(str, range(len(table)))):
+        raise bad("id2label", "names by number, from 0 on without a gap", table)
+    return _checked([table[str(number)] for number in range(len(table))])
+
+
+def _checked(names: Sequence[str]) -> tuple[str, ...]:
+    if isinstance(names, str) or not all(isinstance(name, str) for name in names):
+        raise bad("labels", "a list of words", names)
+    if not 1 <= len(names) <= MOST:
+        raise bad("labels", f"1 to {MOST} names", f"{len(names)} names")
+    return tuple(names)
+
+
+def _numbered(count: int) -> tuple[str, ...]:
+    return tuple(f"LABEL_{number}" for number in range(count))

@@ -1,0 +1,143 @@
+"""config.json as data: known fields are checked, errors use the file's words, the rest is never looked at."""
+
+from collections.abc import Mapping
+from dataclasses import asdict, fields
+from typing import Any, TypeVar
+
+from longspan.errors import InputError, bad, whole
+from longspan.models.config import EncoderConfig
+
+Raw = Mapping[str, Any]
+C = TypeVar("C", bound=EncoderConfig)
+
+FIELDS = {
+    "vocab_size": "vocab_size",
+    "hidden_size": "width",
+    "num_hidden_layers": "layers",
+    "num_attention_heads": "heads",
+    "intermediate_size": "feed_forward",
+    "type_vocab_size": "types",
+    "hidden_act": "activation",
+    "hidden_dropout_prob": "dropout",
+    "attention_probs_dropout_prob": "attention_dropout",
+    "layer_norm_eps": "norm_eps",
+    "initializer_range": "init_std",
+}
+"""Their names and ours, where the meaning is the same."""
+DEFAULTS = {
+    "vocab_size": 30522,
+    "hidden_size": 768,
+    "num_hidden_layers": 12,
+    "num_attention_heads": 12,
+    "intermediate_size": 3072,
+    "type_vocab_size": 2,
+    "hidden_act": "gelu",
+    "hidden_dropout_prob": 0.1,
+    "attention_probs_dropout_prob": 0.1,
+    "layer_norm_eps": 1e-12,
+    "initializer_range": 0.02,
+    "max_position_embeddings": 512,
+}
+"""What a field that is not there means to Hugging Face, in most families."""
+OWN = "encoder"
+"""Where config.json of our own model types keeps the fields of our config."""
+
+
+def common(raw: Raw, *, pad: int, defaults: Raw, offset: bool) -> dict[str, Any]:
+    """Our fields that all families share; with `offset` positions begin behind the padding token's number."""
+    refuse_unsupported(raw)
+    known = {**DEFAULTS, **defaults, **raw}
+    read = {ours: known[theirs] for theirs, ours in FIELDS.items()}
+    text(known, "hidden_act")
+    pad_id = whole("pad_token_id", raw.get("pad_token_id", pad), 0)
+    shift = pad_id + 1 if offset else 0
+    rows = whole("max_position_embeddings", known["max_position_embeddings"], 1 + shift)
+    return read | {"pad_id": pad_id, "position_offset": shift, "positions": rows - shift}
+
+
+def shared(config: EncoderConfig) -> dict[str, Any]:
+    """The same the other way round."""
+    written = {theirs: getattr(config, ours) for theirs, ours in FIELDS.items()}
+    rows = config.positions + config.position_offset
+    return written | {"pad_token_id": config.pad_id, "max_position_embeddings": rows}
+
+
+def made(kind: type[C], read: Mapping[str, Any]) -> C:
+    """The config of these fields; its errors name them as the file does."""
+    try:
+        return kind(**read)
+    except InputError as error:
+        message = str(error)
+        for theirs, ours in (
+            *FIELDS.items(),
+            ("max_position_embeddings", "positions"),
+            ("pad_token_id", "pad_id"),
+        ):
+            message = message.replace(f"`{ours}`", f"`{theirs}`")
+        raise InputError(f"{message} It stands in config.json.") from None
+
+
+def refuse_unsupported(raw: Raw) -> None:
+    """Fields whose other values would make a different model."""
+    for name, only in (
+        ("position_embedding_type", (None, "absolute")),
+        ("add_cross_attention", (None, False)),
+        ("quantization_config", (None,)),
+    ):
+        if raw.get(name) not in only:
+            raise bad(name, f"{only[-1]!r}", raw[name], "Longspan has no such model.")
+
+
+def flag(raw: Raw, name: str, default: bool) -> bool:
+    """A field that is true or false."""
+    value = raw.get(name, default)
+    if not isinstance(value, bool):
+        raise bad(name, "true or false", value)
+    return value
+
+
+def text(raw: Raw, name: str) -> str:
+    """A field that is a word."""
+    value = raw[name]
+    if not isinstance(value, str):
+        raise bad(name, "a word", value)
+    return value
+
+
+def numbers(name: str, value: object, count: int) -> tuple[int, ...]:
+    """A field that is one number, or one for each of `count` layers."""
+    if not isinstance(value, (list, tuple)):
+        return (whole(name, value, 1),) * count
+    if len(value) != count:
+        raise bad(name, f"one number, or one for each of the {count} layers", f"{len(value)} numbers")
+    return tuple(whole(f"{name}[{layer}]", number, 1) for layer, number in enumerate(value))
+
+
+def read_own(kind: type[C], raw: Raw) -> C:
+    """A config that we wrote because Hugging Face has no words for it: our fields and no others."""
+    given = raw.get(OWN)
+    if not isinstance(given, dict):
+        raise bad(OWN, "the fields of a Longspan model", given)
+    defaults = {field.name: field.default for field in fields(kind)}
+    for name, value in given.items():
+        if name not in defaults:
+            raise bad(
+                f"{OWN}.{name[:80]}", f"one of {', '.join(defaults)}", "another word", "Update Longspan."
+            )
+        default = defaults[name]
+        if isinstance(default, bool):
+            flag(given, name, default)
+        elif isinstance(default, str):
+            text(given, name)
+        elif not isinstance(default, float) and not isinstance(value, list) and not value is default is None:
+            whole(name, value, 0)
+    return kind(**{name: _frozen(value) for name, value in given.items()})
+
+
+def written_own(config: EncoderConfig) -> dict[str, Any]:
+    """All fields of a config, by our names."""
+    return {OWN: asdict(config)}
+
+
+def _frozen(value: Any) -> Any:
+    return tuple(map(_frozen, value)) if isinstance(value, list) else value

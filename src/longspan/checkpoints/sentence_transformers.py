@@ -1,0 +1,109 @@
+"""Folders of sentence-transformers: the files that say how tokens become one vector, read and written."""
+
+import json
+import re
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from longspan.checkpoints.files import inside, parse_json, read_json
+from longspan.errors import bad, refused
+from longspan.nn.heads import PoolingHead
+
+MODULES = "modules.json"
+_TYPE = re.compile(r"sentence_transformers\.(?:\w+\.){0,8}(\w+)", re.ASCII)
+_PATH = re.compile(r"\d{1,3}_\w{1,80}", re.ASCII)
+_MODES = {
+    "pooling_mode_cls_token": "first",
+    "pooling_mode_mean_tokens": "mean",
+    "pooling_mode_max_tokens": "max",
+    "pooling_mode_mean_sqrt_len_tokens": "mean_sqrt_len_tokens",
+    "pooling_mode_weightedmean_tokens": "weightedmean",
+    "pooling_mode_lasttoken": "lasttoken",
+}
+_OURS = ("first", "mean", "max")
+
+
+class Modules(NamedTuple):
+    """What modules.json says, as far as Longspan computes it."""
+
+    transformer: Path
+    "The folder of the model itself."
+    pooling: str
+    normalise: bool
+
+
+def read_modules(folder: Path) -> Modules | None:
+    """The modules of such a folder, None if it is another; their types are compared, never imported."""
+    if not (folder / MODULES).is_file():
+        return None
+    path = inside(folder, MODULES)
+    if path.stat().st_size > 1 << 20:
+        raise refused(path, "it is larger than a list of modules can be")
+    listed = parse_json(b'{"modules": ' + path.read_bytes() + b"}", path)["modules"]
+    if not isinstance(listed, list) or not all(isinstance(module, dict) for module in listed):
+        raise refused(path, "it does not hold a list of modules")
+    kinds = [_kind(module, path) for module in listed]
+    places = [_place(folder, module, path) for module in listed]
+    if kinds[:1] != ["Transformer"] or kinds[1:] not in (["Pooling"], ["Pooling", "Normalize"]):
+        wanted = "a Transformer, a Pooling and perhaps a Normalize"
+        raise refused(path, f"its modules are {', '.join(kinds) or 'none'}, not {wanted}")
+    return Modules(places[0], _pooling(places[1]), len(kinds) == 3)
+
+
+def write_modules(folder: Path, head: PoolingHead, width: int) -> None:
+    """The files that tell sentence-transformers and its kin how our vectors are made."""
+    kinds = ["Transformer", "Pooling", *(["Normalize"] if head.normalise else [])]
+    listed = [
+        {
+            "idx": number,
+            "name": str(number),
+            "path": f"{number}_{kind}" if number else "",
+            "type": f"sentence_transformers.models.{kind}",
+        }
+        for number, kind in enumerate(kinds)
+    ]
+    for module in listed[1:]:
+        (folder / str(module["path"])).mkdir(parents=True, exist_ok=True)
+    modes = {mode: ours == head.pooling for mode, ours in _MODES.items()}
+    pooling = {"word_embedding_dimension": width, **modes, "include_prompt": True}
+    (folder / "1_Pooling" / "config.json").write_text(json.dumps(pooling, indent=2) + "\n")
+    (folder / MODULES).write_text(json.dumps(listed, indent=2) + "\n")
+
+
+def _kind(module: dict[str, Any], path: Path) -> str:
+    given = module.get("type")
+    found = _TYPE.fullmatch(given) if isinstance(given, str) else None
+    if found is None:
+        raise refused(
+            path, f"it names a module of the type {given!r}", "Longspan runs no code of a checkpoint."
+        )
+    return found[1]
+
+
+def _place(folder: Path, module: dict[str, Any], path: Path) -> Path:
+    given = module.get("path")
+    if given == "":
+        return folder
+    if not isinstance(given, str) or not _PATH.fullmatch(given):
+        raise refused(path, f"it names the folder {given!r}, which is not one like 1_Pooling")
+    place = folder / given
+    if place.is_symlink():
+        raise refused(place, "it is a link")
+    return place
+
+
+def _pooling(place: Path) -> str:
+    """What a pooling module does: by its new key, or by its old flags."""
+    path = inside(place, "config.json")
+    raw = read_json(path)
+    if "pooling_mode" in raw:
+        chosen = raw["pooling_mode"]
+        chosen = [chosen] if isinstance(chosen, str) else chosen
+        chosen = (
+            ["first" if mode == "cls" else mode for mode in chosen] if isinstance(chosen, list) else [chosen]
+        )
+    else:
+        chosen = [ours for mode, ours in _MODES.items() if raw.get(mode) is True]
+    if len(chosen) != 1 or chosen[0] not in _OURS:
+        raise bad("pooling_mode", "one of cls, mean, max", chosen, f"Change {path.parent.name}/{path.name}.")
+    return str(chosen[0])
