@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from longspan.engine.terms import RelativeKeys, ScoreTable
     from longspan.errors import BackendError, InputError, LongspanError
     from longspan.layout import Layout
+    from longspan.reader import Reader, load
 
 _HOME = {
     "BackendError": "longspan.errors",
@@ -31,10 +32,12 @@ _HOME = {
     "Layout": "longspan.layout",
     "LongspanError": "longspan.errors",
     "Plan": "longspan.engine.plan",
+    "Reader": "longspan.reader",
     "RelativeKeys": "longspan.engine.terms",
     "ScoreTable": "longspan.engine.terms",
     "attention": "longspan.engine.call",
     "attention_weights": "longspan.engine.call",
+    "load": "longspan.reader",
     "merge": "longspan.engine.merge",
     "plan": "longspan.engine.plan",
 }
@@ -47,10 +50,12 @@ __all__ = [
     "Layout",
     "LongspanError",
     "Plan",
+    "Reader",
     "RelativeKeys",
     "ScoreTable",
     "attention",
     "attention_weights",
+    "load",
     "merge",
     "patterns",
     "plan",

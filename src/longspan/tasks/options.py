@@ -1,0 +1,59 @@
+"""How documents are read: what a Reader keeps and every call may change."""
+
+from dataclasses import dataclass, fields, replace
+from typing import Any
+
+from longspan.errors import InputError, bad, whole
+from longspan.tasks.table import guess, one_of
+
+OVERFLOW = ("error", "window", "truncate")
+
+
+@dataclass(frozen=True, kw_only=True)
+class Options:
+    """What to do with long documents, which tokens are global, and how much is read at once.
+
+    >>> Options(overflow="window").but(overlap=64).overlap
+    64
+    """
+
+    overflow: str = "error"
+    """A document of more than `limit` tokens is an "error", read in overlapping windows ("window"), or cut
+    ("truncate"); results say so."""
+    limit: int | None = None
+    "Tokens of a document or window; None: as many as the model has positions."
+    overlap: int | None = None
+    "Tokens that neighbouring windows share; None: an eighth of a window."
+    budget: int = 8192
+    "Tokens in one batch; a longer document goes alone."
+    deterministic: bool = False
+    """Every document in a batch of its own, which pins its result. Longspan's kernels give a document the
+    same bits whatever stands beside it, but the matrix library behind torch may add in another order when a
+    batch has another size, which shows in the last digits. It holds for one loaded model, one machine and
+    one number of threads: weights that lie otherwise in memory can change the last digits, too."""
+    global_tokens: Any = None
+    """Longformer's and BigBird's global tokens: a rule, indices, a mask, character spans or a function, see
+    longspan.text.marking; None: what suits the task."""
+    progress: bool | None = None
+    "A bar that counts tokens: always, never, or (None) on a terminal when it takes more than two seconds."
+
+    def __post_init__(self) -> None:
+        one_of("overflow", self.overflow, OVERFLOW)
+        whole("budget", self.budget, 1)
+        if self.limit is not None:
+            whole("limit", self.limit, 1)
+        if self.overlap is not None:
+            whole("overlap", self.overlap, 0)
+        for name in ("deterministic", "progress"):
+            value = getattr(self, name)
+            if not isinstance(value, bool) and not (value is None and name == "progress"):
+                raise bad(name, "True or False", value)
+
+    def but(self, **changes: Any) -> "Options":
+        """The same options with some changed."""
+        names = [field.name for field in fields(self)]
+        for name in changes:
+            if name not in names:
+                known = f"Options are {', '.join(names)}."
+                raise InputError(f"There is no option `{name}`. {guess(name, names) or known}")
+        return replace(self, **changes)

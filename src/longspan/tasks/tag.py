@@ -1,0 +1,163 @@
+"""Tag: a label for every token, and the entities that tokens of like labels make."""
+
+import json
+from collections.abc import Iterable, Iterator, Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+from torch import Tensor
+from torch.nn import functional as F
+
+from longspan.errors import bad
+from longspan.models.task import TaskModel
+from longspan.shapes import FloatArray
+from longspan.tasks.documents import Document
+from longspan.tasks.run import by_document, scores
+from longspan.text.packing import Batch
+from longspan.text.tokenizer import Tokenizer
+
+STRATEGIES = ("none", "simple", "first", "average", "max")
+"""Tokens as they are, or entities: of tokens, or of words labelled by their first, mean or surest token."""
+IGNORED = -100
+
+
+def step(model: TaskModel, batch: Batch) -> Sequence[Tensor]:
+    """The labels' probabilities (n, L) of each token, of each piece."""
+    return by_document(scores(model, batch).float().softmax(-1), batch)
+
+
+def loss(found: Tensor, labels: Tensor) -> Tensor:
+    """Cross entropy of the scores (N, L) at the rows whose label (N,) is not -100; 0 where there is none.
+
+    >>> import torch
+    >>> loss(torch.zeros(3, 2), torch.tensor([1, -100, 0]))
+    tensor(0.6931)
+    """
+    if labels.shape != found.shape[:1]:
+        raise bad("labels", f"of shape {tuple(found.shape[:1])}", tuple(labels.shape))
+    total = F.cross_entropy(found, labels, ignore_index=IGNORED, reduction="sum")
+    return total / (labels != IGNORED).sum().clamp_min(1)
+
+
+class Token(NamedTuple):
+    """A token or word with the probabilities of its labels."""
+
+    row: int
+    ids: list[int]
+    likely: FloatArray
+    start: int
+    end: int
+
+
+class Tagger(NamedTuple):
+    """How entities are written."""
+
+    tokenizer: Tokenizer
+    labels: Sequence[str]
+    strategy: str
+    ignored: Sequence[str]
+    prefix: str
+    "What marks a token that continues a word, as ## does; empty where tokens do not tell."
+
+
+def tagger(tokenizer: Tokenizer, labels: Sequence[str], strategy: str, ignored: Sequence[str]) -> Tagger:
+    """The tagger for a strategy."""
+    by_words = strategy in ("first", "average", "max")
+    model = json.loads(tokenizer.to_json())["model"] if by_words else {}
+    return Tagger(tokenizer, labels, strategy, ignored, model.get("continuing_subword_prefix") or "")
+
+
+def decode(how: Tagger, text: str, document: Document, found: Sequence[FloatArray]) -> list[dict[str, Any]]:
+    """The labelled tokens or entities of a document; a token is read where it stands most centrally."""
+    encoding = document.encoding
+    rows, table = document.joined(found)
+    tokens = [
+        Token(int(row), [int(encoding.ids[row])], likely, *map(int, encoding.offsets[row]))
+        for row, likely in zip(rows, table, strict=True)
+        if encoding.source[row] >= 0
+    ]
+    if how.strategy == "none":
+        plain = (_plain(how, text, token) for token in tokens)
+        return [entity for entity in plain if entity["entity"] not in how.ignored]
+    if how.strategy != "simple":
+        tokens = [_word(how.strategy, word) for word in _words(how, text, tokens)]
+    entities = (_entity(how, text, group) for group in _groups(how, tokens))
+    return [entity for entity in entities if entity["entity_group"] not in how.ignored]
+
+
+def _plain(how: Tagger, text: str, token: Token) -> dict[str, Any]:
+    best = int(token.likely.argmax())
+    return {
+        "entity": how.labels[best],
+        "score": float(token.likely[best]),
+        "index": token.row,
+        "word": _unknown(how, text, [token]) or how.tokenizer.tokens(token.ids)[0],
+        "start": token.start,
+        "end": token.end,
+    }
+
+
+def _words(how: Tagger, text: str, tokens: Iterable[Token]) -> Iterator[list[Token]]:
+    """Tokens that make up words, by Hugging Face's rules."""
+    word: list[Token] = []
+    for token in tokens:
+        if how.prefix:
+            written = how.tokenizer.tokens(token.ids)[0]
+            inside = token.ids[0] != how.tokenizer.unk and len(written) != token.end - token.start
+        else:
+            inside = token.start > 0 and " " not in text[token.start - 1 : token.start + 1]
+        if word and not inside:
+            yield word
+            word = []
+        word.append(token)
+    if word:
+        yield word
+
+
+def _word(strategy: str, word: Sequence[Token]) -> Token:
+    """One token for a word, with the probabilities that the strategy takes."""
+    if strategy == "first":
+        likely = word[0].likely
+    elif strategy == "max":
+        likely = max((token.likely for token in word), key=lambda likely: float(likely.max()))
+    else:
+        likely = np.mean([token.likely for token in word], axis=0)
+    ids = [index for token in word for index in token.ids]
+    return Token(word[0].row, ids, likely, word[0].start, word[-1].end)
+
+
+def _groups(how: Tagger, tokens: Iterable[Token]) -> Iterator[list[Token]]:
+    """Neighbours of one label; B- begins anew."""
+    group: list[Token] = []
+    last = ""
+    for token in tokens:
+        label = how.labels[int(token.likely.argmax())]
+        name = _name(label)
+        if group and (name != last or label.startswith("B-")):
+            yield group
+            group = []
+        group.append(token)
+        last = name
+    if group:
+        yield group
+
+
+def _name(label: str) -> str:
+    return label[2:] if label.startswith(("B-", "I-")) else label
+
+
+def _entity(how: Tagger, text: str, group: Sequence[Token]) -> dict[str, Any]:
+    label = how.labels[int(group[0].likely.argmax())]
+    return {
+        "entity_group": label.split("-", 1)[-1],
+        "score": float(np.mean([token.likely.max() for token in group])),
+        "word": _unknown(how, text, group) or how.tokenizer.decode([i for token in group for i in token.ids]),
+        "start": group[0].start,
+        "end": group[-1].end,
+    }
+
+
+def _unknown(how: Tagger, text: str, group: Sequence[Token]) -> str:
+    """What stands in the text, where the vocabulary cannot write it."""
+    known = all(how.tokenizer.unk not in token.ids for token in group)
+    return "" if known else text[group[0].start : group[-1].end]
