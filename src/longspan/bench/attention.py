@@ -3,17 +3,15 @@
 import sys
 from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import TypeVar
 
 from longspan.bench import peers
 from longspan.bench.cases import cases
 from longspan.bench.measure import Missing, Round, Run, measure, spread, using_threads
 from longspan.bench.ours import Work, targets
 from longspan.bench.plot import chart, curve_points
+from longspan.bench.progress import progress
 from longspan.bench.report import Report, aligned, header, machine, number
 from longspan.errors import bad, whole
-
-T = TypeVar("T")
 
 CASE_SECONDS = 25.0  # a slow case stops after this long, once it has three rounds
 SHORT_LENGTHS = (512, 4096)
@@ -103,14 +101,3 @@ def short_rows(n: int, results: Sequence[Round]) -> Iterator[list[str]]:
             number(share.median),
             f"{number(slower.median)} x",
         ]
-
-
-def progress(items: Sequence[T]) -> Iterator[T]:
-    """The items, each announced on stderr before it is worked on."""
-    live = sys.stderr.isatty()
-    for index, item in enumerate(items, 1):
-        line = f"[{index}/{len(items)}] {item}"
-        print(f"\r\033[K{line}" if live else line, end="" if live else "\n", file=sys.stderr, flush=True)
-        yield item
-    if live:
-        print("\r\033[K", end="", file=sys.stderr)

@@ -1,13 +1,14 @@
 """A case: runs that are timed in turn, and the bars that are computed from every round."""
 
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
 from longspan.bench.measure import Missing, Round, Run, measure, spread
 from longspan.bench.report import Figure, Timing
 
 Maker = Callable[[], Run]
+UNMEASURED = "peak memory is read from /proc/self, which this system does not have"
 
 
 @dataclass(frozen=True)
@@ -52,6 +53,18 @@ def at_most(measure: str, bar: float, other: str, value: Callable[[float, float]
     return Bar(measure, of_round, ("ours", other), bar, at_least=False)
 
 
+def of_peak(other: str, bar: float, *, run: str = "ours") -> Bar:
+    """Peak memory of `run` over that of `other`, which may not exceed the bar."""
+    whose = "" if run == "ours" else f"{run}, "
+    return Bar(
+        f"{whose}of the peak memory of {other}",
+        lambda r: r[run].peak / r[other].peak,
+        (run, other),
+        bar,
+        at_least=False,
+    )
+
+
 @dataclass(frozen=True)
 class Case:
     """A named set of runs (made when the case starts, freed when it ends) and its bars."""
@@ -67,9 +80,7 @@ class Case:
         runs = {name: run for name, run in made.items() if any(name in bar.reads for bar in bars)}
         paired = {name for bar in bars if bar.paired for name in bar.reads}
         results = measure(runs, paired=paired, rounds=rounds, budget=budget) if runs else []
-        return [self._figure(bar, results, missing) for bar in self.bars], [
-            self._timing(name, results) for name in runs
-        ]
+        return figures(self.name, self.bars, results, missing), timings(self.name, results)
 
     def _made(self) -> tuple[dict[str, Run], dict[str, str]]:
         made: dict[str, Run] = {}
@@ -81,11 +92,19 @@ class Case:
                 missing[name] = str(reason)
         return made, missing
 
-    def _figure(self, bar: Bar, results: list[Round], missing: Mapping[str, str]) -> Figure:
+
+def figures(
+    case: str, bars: Sequence[Bar], results: Sequence[Round], missing: Mapping[str, str]
+) -> list[Figure]:
+    """One figure per bar; one that reads a missing run, or that no round could measure, is skipped."""
+
+    def figure(bar: Bar) -> Figure:
         reasons = dict.fromkeys(missing[name] for name in bar.reads if name in missing)
         samples = () if reasons else tuple(bar.value(result) for result in results)
+        if any(map(math.isnan, samples)):
+            reasons, samples = {UNMEASURED: None}, ()
         return Figure(
-            case=self.name,
+            case=case,
             measure=bar.measure,
             spread=spread(samples) if samples else None,
             samples=samples,
@@ -94,12 +113,25 @@ class Case:
             skipped="; ".join(reasons),
         )
 
-    def _timing(self, name: str, results: list[Round]) -> Timing:
+    return [figure(bar) for bar in bars]
+
+
+def timings(case: str, results: Sequence[Round]) -> list[Timing]:
+    """The time of every run that took part in every round, and what was measured beside it."""
+
+    def timing(name: str) -> Timing:
         turns = [result[name] for result in results]
-        sgemm = spread([turn.sgemm for turn in turns]).median / 1e9
         return Timing(
-            case=self.name,
+            case=case,
             run=name,
             milliseconds=spread([1000 * turn.seconds for turn in turns]),
-            sgemm_gflops=None if math.isnan(sgemm) else sgemm,
+            sgemm_gflops=_known([turn.sgemm / 1e9 for turn in turns]),
+            megabytes=_known([turn.peak / 1e6 for turn in turns]),
         )
+
+    return [timing(name) for name in (results[0] if results else ()) if all(name in r for r in results)]
+
+
+def _known(values: Sequence[float]) -> float | None:
+    middle = spread(values).median
+    return None if math.isnan(middle) else middle

@@ -1,9 +1,11 @@
 """The named cases: what is measured, against whom, and the bar that has to be reached."""
 
+import json
 from collections.abc import Iterator
 from dataclasses import replace
 from functools import partial
 from operator import truediv
+from pathlib import Path
 
 from longspan.bench import ours, peers
 from longspan.bench.bars import Case, Maker, at_most, of_sgemm, speed_of, times
@@ -17,14 +19,7 @@ BIGBIRD = (BlockWindow(64) | GlobalBlocks(64)) + RandomBlocks(64, 3, "hf-train",
 SWEEP = (256, 300, 384, 512, 700, 768, 1024, 1400, 2048, 3000, 4096, 6000, 8192, 16_384)
 LONG = 131_072
 LAYERS = 12
-# fmt: off
-DOCUMENTS = (
-    143, 773, 88, 2366, 861, 40, 100, 780, 318, 1182, 155, 2172, 3288, 130, 1149, 2440,
-    1372, 907, 627, 798, 755, 331, 419, 1168, 3833, 706, 217, 916, 3342, 241, 457, 436,
-    1580, 321, 655, 2007, 627, 672, 877, 458, 4000, 701, 494, 844, 268, 2430, 111, 394,
-    2603, 307, 447, 2754, 432, 1090, 513, 551, 451, 1624, 462, 526, 1045, 3771, 2814, 1129,
-)
-# fmt: on
+DOCUMENTS: tuple[int, ...] = tuple(json.loads(Path(__file__).with_name("lengths-64.json").read_text()))
 """64 lengths drawn once from a log-normal distribution cut to 40..4,000; both ends were put in by hand."""
 
 PLAIN = Work()

@@ -45,6 +45,8 @@ class Turn:
     """amount per second"""
     sgemm: float = math.nan
     """FLOP/s of the matrix products just before and after (their mean), if they were run."""
+    peak: float = math.nan
+    """Bytes by which the process grew at most, if that was measured."""
 
 
 Round = Mapping[str, Turn]
@@ -84,7 +86,7 @@ def measure(
     started = time.perf_counter()
     while len(results) < rounds:
         results.append(
-            {name: _turn(run, repeats[name], sgemm if name in paired else None) for name, run in runs.items()}
+            {name: turn(run, repeats[name], sgemm if name in paired else None) for name, run in runs.items()}
         )
         if len(results) >= FEWEST_ROUNDS and time.perf_counter() - started > budget:
             break
@@ -101,6 +103,15 @@ class Sgemm:
     def pace(self) -> float:
         """FLOP/s of one product."""
         return SGEMM_FLOPS / _seconds(lambda: torch.mm(self.a, self.b, out=self.out), 1)
+
+
+def turn(run: Run, repeats: int, sgemm: Sgemm | None) -> Turn:
+    """Time some calls, between two matrix products if asked."""
+    with conditions(run):
+        before = sgemm.pace() if sgemm else math.nan
+        seconds = _seconds(run.call, repeats)
+        after = sgemm.pace() if sgemm else math.nan
+    return Turn(seconds, run.amount / seconds, (before + after) / 2)
 
 
 @contextmanager
@@ -161,11 +172,3 @@ def _repeats(run: Run) -> int:
     with conditions(run):
         run.call()
         return max(1, math.ceil(TURN_SECONDS / _seconds(run.call, 1)))
-
-
-def _turn(run: Run, repeats: int, sgemm: Sgemm | None) -> Turn:
-    with conditions(run):
-        before = sgemm.pace() if sgemm else math.nan
-        seconds = _seconds(run.call, repeats)
-        after = sgemm.pace() if sgemm else math.nan
-    return Turn(seconds, run.amount / seconds, (before + after) / 2)

@@ -83,18 +83,19 @@ def _peak(run: Run) -> tuple[int, object]:
     """Bytes by which one call raises the process's peak, and what the call returned."""
     with conditions(run):
         CLEAR.write_text("5")  # the peak starts again from what is in use now
-        before = _in_use("VmRSS")
+        before = in_use("VmRSS")
         results = run.call()
-        return _in_use("VmHWM") - before, results
+        return in_use("VmHWM") - before, results
 
 
-def _warm_up() -> None:
+def warm_up() -> None:
     """Start torch's threads and autograd, but not the measured call: scratch that it keeps has to count."""
     x = torch.ones(256, 256, requires_grad=True)
     torch.autograd.grad((x @ x).softmax(-1).sum(), x)
 
 
-def _in_use(name: str) -> int:
+def in_use(name: str) -> int:
+    """Bytes of the process: "VmRSS" now, "VmHWM" at the peak."""
     line = next(line for line in STATUS.read_text().splitlines() if line.startswith(name))
     return 1024 * int(line.split()[1])
 
@@ -123,7 +124,7 @@ def main() -> None:
         run = series(options.series, options.n, backward=options.backward)()
     except Missing as reason:
         raise SystemExit(str(reason)) from None
-    _warm_up()
+    warm_up()
     gained, results = _peak(run)
     print(gained + run.held - accounted(options.series, options.n, results))
 

@@ -99,7 +99,7 @@ def _projections(attention: nn.Module, names: tuple[str, ...], n: int, backward:
 
 def _longformer_module(radius: int) -> nn.Module:
     """One layer of longformer-base with random weights (attention_window counts both sides)."""
-    _need_transformers()
+    need_transformers()
     from transformers import LongformerConfig
     from transformers.models.longformer.modeling_longformer import LongformerSelfAttention
 
@@ -108,7 +108,7 @@ def _longformer_module(radius: int) -> nn.Module:
 
 
 def _bigbird_module() -> nn.Module:
-    _need_transformers()
+    need_transformers()
     from transformers import BigBirdConfig
     from transformers.models.big_bird.modeling_big_bird import BigBirdBlockSparseAttention
 
@@ -126,6 +126,7 @@ def _bigbird_masks(n: int) -> Tensors:
     return band, rows, columns, blocks
 
 
-def _need_transformers() -> None:
+def need_transformers() -> None:
+    """Missing, unless transformers is installed."""
     if not find_spec("transformers"):
         raise Missing("transformers is not installed")

@@ -42,12 +42,15 @@ class Figure:
 
 @dataclass(frozen=True)
 class Timing:
-    """What one run of a case took, and the speed of sgemm around it where that was measured."""
+    """What one run of a case took, and what was measured beside it."""
 
     case: str
     run: str
     milliseconds: Spread
     sgemm_gflops: float | None
+    "Speed of the matrix products around it."
+    megabytes: float | None = None
+    "Peak growth of its process."
 
 
 @dataclass(frozen=True)

@@ -1,4 +1,4 @@
-"""`longspan bench attention`: time Longspan and its peers in turn."""
+"""`longspan bench attention` and `longspan bench model`: time Longspan and its peers in turn."""
 
 import argparse
 from pathlib import Path
@@ -11,20 +11,27 @@ def add_to(verbs: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None
     verb = verbs.add_parser("bench", help="measure speed and memory against the peers")
     subjects = verb.add_subparsers(metavar="subject", required=True)
     attention = subjects.add_parser("attention", help="the attention engine")
-    attention.add_argument("cases", nargs="*", metavar="CASE", help="cases to run (default: all)")
-    attention.add_argument("--short", action="store_true", help="a small table in under a minute")
-    attention.add_argument("--rounds", type=int, metavar="N", help="rounds per case")
-    attention.add_argument("--threads", type=int, default=2, metavar="N", help="threads (default: 2)")
+    _add_common(attention)
     attention.add_argument("--flex", action="store_true", help="compile FlexAttention too (about 40 s)")
-    attention.add_argument("--json", type=Path, metavar="FILE", help="save every figure")
     attention.add_argument(
         "--plot", type=Path, metavar="FILE", help="draw time and memory against length instead"
     )
-    attention.set_defaults(run=run)
+    attention.set_defaults(run=run_attention)
+    model = subjects.add_parser("model", help="whole models: Longformer and BigBird, base size")
+    _add_common(model)
+    model.set_defaults(run=run_model)
 
 
-def run(arguments: argparse.Namespace) -> int:
-    """Hand the options to the benchmark."""
+def _add_common(subject: argparse.ArgumentParser) -> None:
+    subject.add_argument("cases", nargs="*", metavar="CASE", help="cases to run (default: all)")
+    subject.add_argument("--short", action="store_true", help="a small table in under a minute")
+    subject.add_argument("--rounds", type=int, metavar="N", help="rounds per case")
+    subject.add_argument("--threads", type=int, default=2, metavar="N", help="threads (default: 2)")
+    subject.add_argument("--json", type=Path, metavar="FILE", help="save every figure")
+
+
+def run_attention(arguments: argparse.Namespace) -> int:
+    """Hand the options to the benchmark of the engine."""
     if arguments.short and (arguments.cases or arguments.json or arguments.plot):
         raise bad("--short", "given without cases, --json and --plot", True, "It only prints a table.")
     from longspan.bench import attention
@@ -37,5 +44,21 @@ def run(arguments: argparse.Namespace) -> int:
         flex=arguments.flex,
         json=arguments.json,
         plot=arguments.plot,
+    )
+    return 0
+
+
+def run_model(arguments: argparse.Namespace) -> int:
+    """Hand the options to the benchmark of whole models."""
+    if arguments.short and (arguments.cases or arguments.json):
+        raise bad("--short", "given without cases and --json", True, "It only prints a table.")
+    from longspan.bench import model
+
+    model.run(
+        short=arguments.short,
+        names=arguments.cases,
+        rounds=arguments.rounds,
+        threads=arguments.threads,
+        json=arguments.json,
     )
     return 0

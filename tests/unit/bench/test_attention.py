@@ -1,6 +1,6 @@
 import pytest
 
-from longspan.bench.attention import progress, run, run_cases, short_rows
+from longspan.bench.attention import run, run_cases, short_rows
 from longspan.bench.measure import Turn
 from longspan.bench.report import Report
 from longspan.errors import InputError
@@ -28,10 +28,3 @@ def test_the_short_table_counts_transformers_without_its_projections() -> None:
     ours, theirs = short_rows(4096, results)
     assert ours == ["4096", "longspan native", "10.0", "0.750", "1.00 x"]
     assert theirs == ["4096", "transformers' chunks, less projections", "200", "0.0300", "20.0 x"]
-
-
-def test_progress_is_told_on_stderr_before_the_work(capsys: pytest.CaptureFixture[str]) -> None:
-    items = progress(["forward", "training"])
-    assert next(items) == "forward"
-    told = capsys.readouterr()
-    assert (told.out, told.err) == ("", "[1/2] forward\n")

@@ -1,0 +1,169 @@
+"""A job: whole models as something to time, described by plain data that crosses into a worker process."""
+
+import json
+from collections.abc import Callable, Iterable
+from dataclasses import asdict, dataclass
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+
+from longspan.bench.measure import Run
+from longspan.bench.peers import need_transformers
+from longspan.engine.plan import _plan
+from longspan.models.bigbird import BigBird, BigBirdConfig
+from longspan.models.longformer import Longformer, LongformerConfig
+from longspan.text.packing import pack
+
+PAD, FIRST_ID = 1, 5  # ids below 5 are special in both families
+SEED = 0
+KEEP_PAGES = {
+    "MALLOC_TRIM_THRESHOLD_": str(2**36),
+    "MALLOC_MMAP_THRESHOLD_": str(2**36),
+    "MALLOC_TOP_PAD_": str(2**28),
+}
+"""Settings by which the allocator of glibc gives no page back, so that none has to be cleared twice."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Job:
+    """A base model with random weights over some documents, float32; calling it builds model and input."""
+
+    who: str = "ours"
+    '"ours" or "transformers".'
+    family: str = "longformer"
+    """"longformer", with the first token of each document global, or "bigbird"."""
+    lengths: tuple[int, ...] = (4096,)
+    "Tokens of each document."
+    batch: int = 8
+    "Documents that transformers pads to one length; ours are packed by a token budget."
+    training: bool = False
+    "Forward and backward with dropout, instead of forward in evaluation without gradients."
+    checkpointing: bool = False
+    keep_pages: bool = False
+    "Run with KEEP_PAGES in the environment."
+    warm_up: bool = True
+    "Run once before the first turn."
+    layers: int = 12
+    width: int = 768
+    heads: int = 12
+    feed_forward: int = 3072
+    vocab: int = 50265
+    radius: int = 256
+    block: int = 64
+    positions: int = 4096
+
+    @property
+    def environment(self) -> dict[str, str]:
+        """What its process needs besides the environment of this one."""
+        return KEEP_PAGES if self.keep_pages else {}
+
+    @property
+    def linear_flops(self) -> int:
+        """FLOPs of the linear layers that the documents need, forward.
+
+        Every row: query, key, value, output and the two feed-forward layers. A global row: no local query,
+        but a global one and its way through the key projection, and its mean's through the value projection.
+
+        >>> Job(family="bigbird").linear_flops / 1e9
+        695.784701952
+        """
+        square = self.width**2
+        row = 4 * square + 2 * self.width * self.feed_forward
+        marked = 2 * square * len(self.lengths) if self.family == "longformer" else 0
+        return 2 * self.layers * (row * sum(self.lengths) + marked)
+
+    def json(self) -> str:
+        """The job as text for another process."""
+        return json.dumps(asdict(self))
+
+    @staticmethod
+    def from_json(text: str) -> "Job":
+        """What `json` wrote."""
+        fields = json.loads(text)
+        return Job(**fields | {"lengths": tuple(fields["lengths"])})
+
+    def __call__(self) -> Run:
+        documents = self._documents()
+        model, outputs = (_ours if self.who == "ours" else _transformers)(self, documents)
+        model.train(self.training)
+        upstream = torch.randn(sum(self.lengths), self.width)
+
+        def call() -> None:
+            model.zero_grad()
+            for hidden in outputs():
+                if self.training:
+                    hidden.backward(upstream.view(hidden.shape))
+
+        return Run(call, amount=0.0 if self.training else self.linear_flops, grad=self.training)
+
+    def _documents(self) -> list[Tensor]:
+        generator = torch.Generator().manual_seed(SEED)
+        return [torch.randint(FIRST_ID, self.vocab, (n,), generator=generator) for n in self.lengths]
+
+
+Outputs = Callable[[], Iterable[Tensor]]
+
+
+def _ours(job: Job, documents: list[Tensor]) -> tuple[nn.Module, Outputs]:
+    """Documents packed end to end; packing and making the plans belong to every turn."""
+    model: Longformer | BigBird
+    sizes: dict[str, Any] = {
+        "vocab_size": job.vocab,
+        "width": job.width,
+        "layers": job.layers,
+        "heads": job.heads,
+        "feed_forward": job.feed_forward,
+        "positions": job.positions,
+        "pad_id": PAD,
+    }
+    if job.family == "longformer":
+        model = Longformer(LongformerConfig(**sizes, radius=job.radius))
+        marked = [[0] for _ in documents]
+    else:
+        model, marked = BigBird(BigBirdConfig(**sizes, block=job.block)), None
+    model.checkpointing = job.checkpointing
+
+    def outputs() -> Iterable[Tensor]:
+        _plan.cache_clear()  # other documents would need other plans
+        for batch in pack(documents, marked=marked):
+            yield model(batch.ids, batch.layout)
+
+    return model, outputs
+
+
+def _transformers(job: Job, documents: list[Tensor]) -> tuple[nn.Module, Outputs]:
+    """Batches of documents in the given order, each padded to its longest; padding is not timed."""
+    need_transformers()
+    import transformers
+
+    transformers.logging.set_verbosity_error()
+    sizes: dict[str, Any] = {
+        "vocab_size": job.vocab,
+        "hidden_size": job.width,
+        "num_hidden_layers": job.layers,
+        "num_attention_heads": job.heads,
+        "intermediate_size": job.feed_forward,
+        "pad_token_id": PAD,
+    }
+    if job.family == "longformer":
+        sizes |= {"max_position_embeddings": job.positions + 2, "type_vocab_size": 1, "layer_norm_eps": 1e-5}
+        config = transformers.LongformerConfig(**sizes, attention_window=2 * job.radius)
+        model: nn.Module = transformers.LongformerModel(config, add_pooling_layer=False)
+    else:
+        config = transformers.BigBirdConfig(
+            **sizes, max_position_embeddings=job.positions, block_size=job.block
+        )
+        model = transformers.BigBirdModel(config, add_pooling_layer=False)
+    groups = [documents[i : i + job.batch] for i in range(0, len(documents), job.batch)]
+    batches = [_padded(group, job.family) for group in groups]
+    return model, lambda: (model(**batch).last_hidden_state for batch in batches)
+
+
+def _padded(documents: list[Tensor], family: str) -> dict[str, Tensor]:
+    ids = nn.utils.rnn.pad_sequence(documents, batch_first=True, padding_value=PAD)
+    inputs = {"input_ids": ids, "attention_mask": (ids != PAD).long()}
+    if family == "longformer":
+        inputs["global_attention_mask"] = torch.zeros_like(ids)
+        inputs["global_attention_mask"][:, 0] = 1
+    return inputs

@@ -1,0 +1,96 @@
+"""`longspan bench model`: run the cases of whole models and print the tables; save JSON."""
+
+import math
+import sys
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+
+from longspan.bench.bars import timings
+from longspan.bench.jobs import Job
+from longspan.bench.measure import Round, spread, using_threads
+from longspan.bench.model_cases import ON_REQUEST, against_transformers, model_cases
+from longspan.bench.ours import targets
+from longspan.bench.processes import take_turns
+from longspan.bench.progress import progress
+from longspan.bench.report import Report, Timing, aligned, header, machine, number
+from longspan.errors import bad, whole
+
+ROUNDS = 3
+CASE_SECONDS = 100.0
+"""Without --rounds, a case begins no round that would end later than this, but the first."""
+SHORT = Job(layers=4, lengths=(2048,))
+
+
+def run(
+    *,
+    short: bool = False,
+    names: Sequence[str] = (),
+    rounds: int | None = None,
+    threads: int = 2,
+    json: Path | None = None,
+) -> None:
+    """Print the short table, or the named cases (if none is named, all but those on request)."""
+    count = ROUNDS if rounds is None else whole("rounds", rounds, 1)
+    with using_threads(whole("threads", threads, 1)):
+        report = Report(machine(next(iter(targets()), "none")))
+        if short:
+            print(short_table(report.machine, count, {"longformer, n 2048, 4 layers": SHORT}))
+            return
+        try:
+            run_cases(report, names, count, CASE_SECONDS if rounds is None else math.inf)
+        except KeyboardInterrupt:
+            print("\nstopped; this was measured before:", file=sys.stderr)
+        print(f"{report.table()}\n{runs_table(report.timings)}")
+        if json:
+            json.write_text(report.json())
+
+
+def run_cases(report: Report, names: Sequence[str], rounds: int, budget: float) -> None:
+    """Measure the named cases into the report."""
+    known = model_cases()
+    for name in names:
+        if name not in known:
+            raise bad("case", f"one of {', '.join(known)}", name)
+    for name in progress(names or [name for name in known if name not in ON_REQUEST]):
+        known[name].measure_into(report, rounds, budget)
+
+
+def runs_table(timings: Sequence[Timing]) -> str:
+    """What every run took: seconds, megabytes that its process grew by, GFLOP/s of sgemm beside it."""
+    rows = [["case", "run", "seconds", "peak MB", "sgemm GFLOP/s"]]
+    rows += [
+        [t.case, t.run, number(t.milliseconds.median / 1000), _or_dash(t.megabytes), _or_dash(t.sgemm_gflops)]
+        for t in timings
+    ]
+    return aligned(rows, right=(2, 3, 4))
+
+
+def _or_dash(value: float | None) -> str:
+    return "-" if value is None else number(value)
+
+
+def short_table(where: dict[str, str], rounds: int, jobs: Mapping[str, Job]) -> str:
+    """Small models, Longspan's and transformers': time, share of sgemm, memory and ratio."""
+    rows = [["model, one document", "", "seconds", "of sgemm", "peak MB", "slower"]]
+    for name in progress(list(jobs)):
+        results: list[Round] = []
+        missing: dict[str, str] = {}
+        take_turns(against_transformers(jobs[name]), results, missing, rounds, math.inf)
+        for who, reason in missing.items():
+            print(f"{who} is left out: {reason}", file=sys.stderr)
+        rows += short_rows(name, results)
+    note = (
+        "of sgemm: FLOP/s of the linear layers that are needed over those of matrix products around the run."
+    )
+    return f"{header(where)}\n\n{aligned(rows, right=(2, 3, 4, 5))}\n\n{note}"
+
+
+def short_rows(name: str, results: Sequence[Round]) -> Iterator[list[str]]:
+    """One row per run."""
+    for timing in timings(name, results):
+        turns = [(result[timing.run], result["ours"]) for result in results]
+        share = spread([turn.pace / turn.sgemm for turn, _ in turns])
+        slower = spread([turn.seconds / ours.seconds for turn, ours in turns])
+        seconds = number(timing.milliseconds.median / 1000)
+        memory = _or_dash(timing.megabytes)
+        yield [name, timing.run, seconds, number(share.median), memory, f"{number(slower.median)} x"]

@@ -1,0 +1,24 @@
+"""Where a benchmark is, told on stderr."""
+
+import sys
+from collections.abc import Iterator, Sequence
+from typing import TypeVar
+
+T = TypeVar("T")
+
+
+def progress(items: Sequence[T]) -> Iterator[T]:
+    """The items, each announced on stderr before it is worked on."""
+    live = sys.stderr.isatty()
+    for index, item in enumerate(items, 1):
+        line = f"[{index}/{len(items)}] {item}"
+        print(f"\r\033[K{line}" if live else line, end="" if live else "\n", file=sys.stderr, flush=True)
+        yield item
+    if live:
+        print("\r\033[K", end="", file=sys.stderr)
+
+
+def step(line: str) -> None:
+    """Where a slow item is; on a terminal only, on the same line."""
+    if sys.stderr.isatty():
+        print(f"\r\033[K{line}", end="", file=sys.stderr, flush=True)

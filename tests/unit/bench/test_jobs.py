@@ -1,0 +1,78 @@
+from dataclasses import replace
+
+import pytest
+import torch
+
+from longspan.bench.jobs import KEEP_PAGES, Job
+from longspan.bench.measure import Missing, Run, conditions
+
+TINY = Job(
+    layers=2, width=32, heads=2, feed_forward=64, vocab=97, radius=8, block=8, positions=256, lengths=(200,)
+)
+
+
+def called(run: Run) -> None:
+    with conditions(run):
+        run.call()
+
+
+def test_a_job_crosses_a_pipe() -> None:
+    assert Job.from_json(TINY.json()) == TINY
+
+
+@pytest.mark.parametrize("who", ["ours", "transformers"])
+@pytest.mark.parametrize("family", ["longformer", "bigbird"])
+@pytest.mark.parametrize("training", [False, True])
+def test_both_sides_run_both_families(who: str, family: str, training: bool) -> None:
+    called(replace(TINY, who=who, family=family, training=training)())
+
+
+@pytest.mark.parametrize("who", ["ours", "transformers"])
+def test_documents_of_any_lengths_run(who: str) -> None:
+    called(replace(TINY, who=who, lengths=(3, 40, 1), batch=2)())
+
+
+@pytest.mark.parametrize("who", ["ours", "transformers"])
+def test_a_training_job_leaves_finite_gradients_that_are_not_zero(
+    who: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    seen: list[torch.nn.Module] = []
+    train = torch.nn.Module.train
+
+    def watched(module: torch.nn.Module, mode: bool = True) -> torch.nn.Module:
+        seen.append(module)
+        return train(module, mode)
+
+    monkeypatch.setattr(torch.nn.Module, "train", watched)
+    called(replace(TINY, who=who, training=True)())
+    weights = [weight for name, weight in seen[0].named_parameters() if name.endswith("up.weight")]
+    weights += [
+        weight for name, weight in seen[0].named_parameters() if name.endswith("intermediate.dense.weight")
+    ]
+    assert len(weights) == TINY.layers
+    for weight in weights:
+        assert weight.grad is not None
+        assert 0 < weight.grad.abs().max() < torch.inf
+
+
+def test_the_flops_of_the_base_model_are_those_of_its_linear_layers() -> None:
+    per_row = 768 * (3 * 768) + 768 * 768 + 2 * 768 * 3072
+    assert Job(family="bigbird").linear_flops == 2 * 12 * 4096 * per_row
+    assert Job().linear_flops == pytest.approx(696e9, rel=1e-3)
+    assert Job().linear_flops - Job(family="bigbird").linear_flops == 2 * 12 * (3 - 1) * 768**2
+
+
+def test_linear_layers_that_nothing_needs_are_not_counted() -> None:
+    assert TINY().amount == TINY.linear_flops
+    assert replace(TINY, training=True)().amount == 0
+
+
+def test_pages_are_kept_by_the_allocators_own_settings() -> None:
+    assert replace(TINY, keep_pages=True).environment == KEEP_PAGES
+    assert TINY.environment == {}
+
+
+def test_without_transformers_its_job_is_missing(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("longspan.bench.peers.find_spec", lambda _: None)
+    with pytest.raises(Missing, match="transformers is not installed"):
+        replace(TINY, who="transformers")()

@@ -1,0 +1,183 @@
+import json
+import math
+from pathlib import Path
+
+import pytest
+
+from longspan.bench import model, model_cases
+from longspan.bench.cases import DOCUMENTS
+from longspan.bench.loading import LoadCase
+from longspan.bench.measure import Round, Turn
+from longspan.bench.model import run, run_cases, runs_table, short_rows
+from longspan.bench.model_cases import ON_REQUEST, ModelCase
+from longspan.bench.report import Report
+from longspan.cli import main
+
+CASES = [case for case in model_cases.model_cases().values() if isinstance(case, ModelCase)]
+ROUND: Round = {
+    "ours": Turn(seconds=2.0, pace=60e9, sgemm=80e9, peak=2e9),
+    "transformers": Turn(seconds=7.0, pace=17e9, sgemm=80e9, peak=8e9),
+    "transformers keeping pages": Turn(seconds=4.0, pace=30e9, sgemm=80e9, peak=8e9),
+    "checkpointing": Turn(seconds=3.0, pace=0.0, sgemm=80e9, peak=1e9),
+    "n 4096": Turn(seconds=0.1, pace=60e9, sgemm=80e9, peak=1e8),
+}
+
+
+def faked(
+    monkeypatch: pytest.MonkeyPatch, *, rounds: int = 1, interrupted: bool = False, absent: str = ""
+) -> list[tuple[int, float]]:
+    """Measuring is replaced by copies of ROUND, perhaps interrupted; the rounds and seconds asked for."""
+    asked: list[tuple[int, float]] = []
+
+    def fake(
+        jobs: dict[str, object], results: list[Round], missing: dict[str, str], count: int, budget: float
+    ) -> None:
+        asked.append((count, budget))
+        missing.update({name: "not installed" for name in jobs if absent and absent in name})
+        named = {name: ROUND.get(name, ROUND["transformers"]) for name in jobs if name not in missing}
+        results += [named] * rounds
+        if interrupted:
+            results.append({"ours": ROUND["ours"]})
+            raise KeyboardInterrupt
+
+    monkeypatch.setattr(model_cases, "take_turns", fake)
+    monkeypatch.setattr(model, "take_turns", fake)
+    return asked
+
+
+def figures(case: str) -> dict[str, tuple[float, str]]:
+    report = Report({})
+    run_cases(report, [case], 1, math.inf)
+    return {f.measure: (f.spread.median if f.spread else math.nan, f.verdict) for f in report.figures}
+
+
+@pytest.mark.parametrize("case", CASES, ids=lambda case: case.name)
+def test_a_case_has_every_job_its_bars_read(case: ModelCase) -> None:
+    assert {name for bar in case.bars for name in bar.reads} == set(case.jobs)
+
+
+@pytest.mark.parametrize("case", CASES, ids=lambda case: case.name)
+def test_ours_and_its_peers_have_the_same_work(case: ModelCase) -> None:
+    for name, job in case.jobs.items():
+        if name != "n 4096":
+            ours = case.jobs["ours"]
+            assert (sorted(job.lengths), job.layers) == (sorted(ours.lengths), ours.layers)
+            assert (job.family, job.training) == (ours.family, ours.training)
+
+
+def test_the_lengths_in_the_benchmarks_folder_are_those_that_are_measured() -> None:
+    shipped = Path(__file__).parents[3] / "benchmarks" / "lengths-64.json"
+    assert tuple(json.loads(shipped.read_text())) == DOCUMENTS
+
+
+def test_the_longformer_case_judges_speed_twice_and_the_linear_share(monkeypatch: pytest.MonkeyPatch) -> None:
+    faked(monkeypatch)
+    assert figures("longformer") == {
+        "x faster than transformers": (3.5, "pass"),
+        "x faster than transformers keeping pages": (2.0, "short"),
+        "linear layers at sgemm speed, of our time": (0.75, "pass"),
+    }
+
+
+def test_the_training_case_judges_memory_with_and_without_checkpointing(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    faked(monkeypatch)
+    assert figures("training") == {
+        "x faster than transformers": (3.5, "pass"),
+        "of the peak memory of transformers": (0.25, "pass"),
+        "checkpointing, of the peak memory of transformers": (0.125, "pass"),
+        "checkpointing, x faster than transformers": (pytest.approx(7 / 3), "-"),
+    }
+
+
+def test_the_long_case_judges_memory_and_time_per_token(monkeypatch: pytest.MonkeyPatch) -> None:
+    faked(monkeypatch)
+    assert figures("long") == {
+        "GB above the weights": (2.0, "pass"),
+        "x time per token of n 4096": (1.25, "short"),
+    }
+
+
+def test_without_transformers_its_bars_are_skipped(monkeypatch: pytest.MonkeyPatch) -> None:
+    faked(monkeypatch, absent="transformers")
+    verdicts = [verdict for _, verdict in figures("longformer").values()]
+    assert verdicts == ["skipped", "skipped", "pass"]
+
+
+def test_memory_that_cannot_be_measured_is_skipped(monkeypatch: pytest.MonkeyPatch) -> None:
+    faked(monkeypatch)
+    monkeypatch.setitem(ROUND, "ours", Turn(2.0, 60e9, 80e9))
+    assert figures("bigbird")["of the peak memory of transformers"][1] == "skipped"
+
+
+def test_slow_cases_run_only_on_request(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(LoadCase, "measure_into", lambda *_: None)
+    asked = faked(monkeypatch)
+    run_cases(Report({}), [], 3, 100.0)
+    assert asked == [(3, 100.0)] * (len(CASES) - len(ON_REQUEST))
+
+
+def test_an_interruption_leaves_the_whole_rounds(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    faked(monkeypatch, rounds=2, interrupted=True)
+    run(names=["longformer", "bigbird"], json=tmp_path / "figures.json")
+    told = capsys.readouterr()
+    assert "stopped" in told.err
+    assert "x faster than transformers" in told.out
+    assert "bigbird" not in told.out
+    saved = json.loads((tmp_path / "figures.json").read_text())
+    assert saved["figures"][0]["samples"] == [3.5, 3.5]
+    assert saved["timings"][0]["megabytes"] == 2000.0
+
+
+def test_an_interruption_before_the_first_round_leaves_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
+    faked(monkeypatch, rounds=0, interrupted=True)
+    report = Report({})
+    with pytest.raises(KeyboardInterrupt):
+        run_cases(report, ["longformer"], 1, math.inf)
+    assert report.figures == []
+    assert report.timings == []
+
+
+def test_rounds_that_are_asked_for_are_all_run(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    asked = faked(monkeypatch)
+    run(names=["long"], rounds=7)
+    run(names=["long"])
+    assert asked == [(7, math.inf), (3, 100.0)]
+    assert capsys.readouterr().out.count("GB above the weights") == 2
+
+
+def test_the_second_table_tells_what_every_run_took(monkeypatch: pytest.MonkeyPatch) -> None:
+    faked(monkeypatch)
+    report = Report({})
+    run_cases(report, ["bigbird"], 1, math.inf)
+    ours, theirs = runs_table(report.timings).splitlines()[2:]
+    assert ours.split() == ["bigbird", "ours", "2.00", "2000", "80.0"]
+    assert theirs.split()[:3] == ["bigbird", "transformers", "7.00"]
+
+
+def test_the_short_table_has_a_row_for_each_side() -> None:
+    ours, theirs = short_rows("longformer", [{name: ROUND[name] for name in ("ours", "transformers")}])
+    assert ours == ["longformer", "ours", "2.00", "0.750", "2000", "1.00 x"]
+    assert theirs == ["longformer", "transformers", "7.00", "0.212", "8000", "3.50 x"]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "complaint"),
+    [
+        (["no-such-case"], "`case` must be one of longformer, bigbird, documents"),
+        (["--threads", "0"], "`threads` must be at least 1"),
+        (["--rounds", "0"], "`rounds` must be at least 1"),
+        (["--short", "long"], "`--short` must be given without cases and --json"),
+    ],
+)
+def test_a_mistake_is_told_in_one_line(
+    arguments: list[str], complaint: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(["bench", "model", *arguments]) == 2
+    (line,) = capsys.readouterr().err.splitlines()
+    assert complaint in line

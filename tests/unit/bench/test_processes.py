@@ -1,0 +1,107 @@
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import replace
+
+import pytest
+
+from longspan.bench import processes
+from longspan.bench.jobs import Job
+from longspan.bench.measure import Missing, Round, Turn
+from longspan.bench.processes import take_turns
+
+TINY = Job(layers=1, width=16, heads=2, feed_forward=32, vocab=31, radius=4, positions=64, lengths=(50,))
+
+
+class Scripted:
+    """A worker that needs no process."""
+
+    def __init__(self, log: list[str], job: Job) -> None:
+        self.log, self.name = log, job.who
+
+    def wait(self) -> None:
+        if self.name == "absent":
+            raise Missing("it is not installed")
+
+    def turn(self) -> Turn:
+        self.log.append(self.name)
+        if self.name == "dying" and self.log.count("dying") == 2:
+            raise Missing("ended by SIGKILL")
+        return Turn(1.0, 0.0)
+
+
+@pytest.fixture
+def log(monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    """Workers are replaced by scripted ones, named after the `who` of their job; the turns they take."""
+    taken: list[str] = []
+
+    @contextmanager
+    def scripted(job: Job) -> Iterator[Scripted]:
+        yield Scripted(taken, job)
+        taken.append(f"{job.who} ended")
+
+    monkeypatch.setattr(processes, "worker", scripted)
+    return taken
+
+
+def turns(*names: str, rounds: int, budget: float = 1e9) -> tuple[list[Round], dict[str, str]]:
+    results: list[Round] = []
+    missing: dict[str, str] = {}
+    take_turns({name: replace(TINY, who=name) for name in names}, results, missing, rounds, budget)
+    return results, missing
+
+
+def test_workers_take_turns_and_end_with_the_case(log: list[str]) -> None:
+    results, missing = turns("a", "b", rounds=2)
+    assert log == ["a", "b", "a", "b", "b ended", "a ended"]
+    assert [set(result) for result in results] == [{"a", "b"}] * 2
+    assert not missing
+
+
+def test_one_that_cannot_be_built_does_not_stop_the_others(log: list[str]) -> None:
+    results, missing = turns("a", "absent", rounds=2)
+    assert [set(result) for result in results] == [{"a"}] * 2
+    assert missing == {"absent": "it is not installed"}
+
+
+def test_nothing_is_measured_if_none_can_be_built(log: list[str]) -> None:
+    assert turns("absent", rounds=2)[0] == []
+
+
+def test_one_that_dies_on_the_way_is_missing_from_there_on(log: list[str]) -> None:
+    results, missing = turns("a", "dying", rounds=3)
+    assert [set(result) for result in results] == [{"a", "dying"}, {"a"}, {"a"}]
+    assert missing == {"dying": "ended by SIGKILL"}
+
+
+def test_a_spent_budget_still_leaves_one_round(log: list[str]) -> None:
+    assert len(turns("a", rounds=3, budget=0.0)[0]) == 1
+
+
+def test_a_real_worker_tells_time_memory_and_sgemm() -> None:
+    with processes.worker(TINY) as worker:
+        worker.wait()
+        turn = worker.turn()
+    assert turn.seconds > 0
+    assert turn.pace == pytest.approx(TINY.linear_flops / turn.seconds)
+    assert turn.sgemm > 0
+    assert turn.peak > 0 or sys.platform != "linux"
+    assert worker.process.poll() is not None
+
+
+@pytest.mark.parametrize(
+    ("code", "reason"),
+    [
+        ("raise SystemExit('no such peer')", "no such peer"),
+        ("raise SystemExit(3)", "ended with status 3"),
+        ("import os; os.kill(os.getpid(), 9)", "ended by SIGKILL, perhaps for lack of memory"),
+    ],
+)
+def test_a_worker_that_ends_early_gives_its_reason(
+    code: str, reason: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(processes, "PROGRAM", ("-c", code))
+    with processes.worker(TINY) as worker:
+        worker.process.wait()
+        with pytest.raises(Missing, match=reason):
+            worker.turn()
