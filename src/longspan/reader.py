@@ -19,7 +19,7 @@ from longspan.shapes import FloatArray
 from longspan.tasks import answer, choose, classify, encode, fill, inputs, tag
 from longspan.tasks.documents import Document, Found, Reading, prepared
 from longspan.tasks.options import Options
-from longspan.tasks.run import Step, log, run
+from longspan.tasks.run import Step, log, run, uses_types
 from longspan.tasks.table import TASKS, one_of, task_named, wrong_task
 from longspan.text.tokenizer import Encoding, Tokenizer
 
@@ -269,7 +269,7 @@ class Reader:
         """Write the model and the tokenizer, so that longspan.load and transformers can read them."""
         labels = self.labels or None
         save_model(self.model, folder, labels=labels, problem=self.problem, extra=self.config)
-        self.tokenizer.save(folder)
+        self.tokenizer.save(folder, types=uses_types(self.model))
         if self.prompts:
             stated = {"prompts": self.prompts, "default_prompt_name": self.default_prompt_name}
             (Path(folder) / PROMPTS).write_text(json.dumps(stated, indent=2) + "\n", encoding="utf-8")

@@ -42,7 +42,7 @@ class Embeddings(nn.Module):
         if self.scale != 1.0:
             x = x * self.scale
         kinds = self.types.weight[0] if types is None else self.types(types)
-        x = x + kinds + self.positions(places)
+        x = x.add_(kinds).add_(self.positions(places))
         if self.norm_last:
             return self.norm(F.dropout(x, self.dropout, self.training))  # type: ignore[no-any-return]
         return F.dropout(self.norm(x), self.dropout, self.training)

@@ -49,8 +49,8 @@ class EncoderLayer(nn.Module):
 
     def _rest(self, x: Tensor, context: Tensor) -> Tensor:
         """All that is done to each row by itself."""
-        x = self.attention_norm(x + self._drop(self.attention.out(context)))
-        return self.feed_forward_norm(x + self._drop(self.feed_forward(x)))  # type: ignore[no-any-return]
+        x = self.attention_norm(self._drop(self.attention.out(context)).add_(x))
+        return self.feed_forward_norm(self._drop(self.feed_forward(x)).add_(x))  # type: ignore[no-any-return]
 
     def _drop(self, x: Tensor) -> Tensor:
         return F.dropout(x, self.dropout, self.training)

@@ -5,7 +5,7 @@ from collections.abc import Callable
 import torch
 from torch import Tensor
 
-ROWS = 512
+ROWS = 1024
 """Few enough that the intermediates of a piece stay in the cache, many enough for full matrix speed."""
 
 

@@ -8,6 +8,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from longspan.models.bigbird import BigBirdConfig
 from longspan.models.task import TaskModel
 from longspan.shapes import FloatArray, IntArray
 from longspan.tasks.documents import Document
@@ -85,8 +86,13 @@ def evaluating(model: TaskModel) -> Iterator[None]:
             model.train()
 
 
+def uses_types(model: TaskModel) -> bool:
+    """Whether the model is given token types: BigBird's tokenizer has none, only its answers tell parts."""
+    return model.config.types > 1 and (model.task == "answer" or not isinstance(model.config, BigBirdConfig))
+
+
 def _types(model: TaskModel, documents: Sequence[Document]) -> list[IntArray] | None:
-    if model.config.types == 1:
+    if not uses_types(model):
         return None
     return [document.encoding.types[piece.rows] for document in documents for piece in document.pieces]
 

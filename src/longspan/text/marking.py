@@ -1,6 +1,6 @@
 """Which tokens of a document are global: by index, mask, characters of the text, or by a rule."""
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal, TypeAlias, get_args
 
@@ -13,16 +13,6 @@ from longspan.text.tokenizer import Encoding
 Rule = Literal["none", "first", "question", "choice", "separators", "all"]
 RULES: tuple[str, ...] = get_args(Rule)
 Span: TypeAlias = tuple[int, int]
-
-TASK_RULES: Mapping[str, Rule] = {
-    "encode": "none",
-    "masked-lm": "none",
-    "classify": "first",
-    "tag": "none",
-    "answer": "question",
-    "choose": "choice",
-}
-"What Hugging Face's Longformer marks for each task."
 
 
 @dataclass(frozen=True, kw_only=True)

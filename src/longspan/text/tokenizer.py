@@ -96,9 +96,13 @@ class Tokenizer:
         """The text of a tokenizer.json."""
         return str(self._backend.to_str())
 
-    def save(self, folder: str | Path) -> None:
-        """Write tokenizer.json and the tokenizer_config.json by which transformers reads it as it is."""
-        config: dict[str, Any] = {"tokenizer_class": "PreTrainedTokenizerFast"}
+    def save(self, folder: str | Path, *, types: bool = False) -> None:
+        """Write tokenizer.json and the tokenizer_config.json by which transformers reads it as it is.
+
+        `types` says whether the model is given token types.
+        """
+        inputs = ["input_ids", *(["token_type_ids"] if types else []), "attention_mask"]
+        config: dict[str, Any] = {"tokenizer_class": "PreTrainedTokenizerFast", "model_input_names": inputs}
         config |= {f"{role}_token": name for role, name in self.names.items()}
         if self.limit is not None:
             config["model_max_length"] = self.limit
