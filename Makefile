@@ -5,6 +5,7 @@ BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip
 CLEAN := build/clean-venv
 DRAWN := longformer 'Window(3, dilation=2) & Causal()' 'BlockWindow(2) | GlobalBlocks(2) | RandomBlocks(2, 2, "uniform")'
+MODEL_TESTS := tests/unit/nn tests/unit/models tests/unit/tasks tests/unit/test_reader.py tests/properties/test_reader_independence.py
 NATIVE := CMakeLists.txt $(wildcard csrc/*.* csrc/*/*.*)
 
 # Kept between builds, so that only what changed is compiled.
@@ -27,8 +28,9 @@ demo: $(VENV)/installed ## examine this machine, draw the patterns, time attenti
 	$(BIN)/longspan draw --svg --out build/pictures
 	$(BIN)/longspan bench attention --short
 
-test: $(VENV)/installed ## run the default test suite (offline)
+test: $(VENV)/installed ## run the default test suite (offline), then the models without the native kernel
 	$(BIN)/python -m pytest -q
+	$(BIN)/python -m pytest -q --portable $(MODEL_TESTS)
 
 slow: $(VENV)/installed ## run the tests that take long
 	$(BIN)/python -m pytest -q -m slow
