@@ -22,11 +22,12 @@ export PIP_DISABLE_PIP_VERSION_CHECK := 1
 help: ## list the targets
 	@sed -n 's/^\([a-z]*\):.*## \(.*\)/make \1\t\2/p' $(MAKEFILE_LIST) | expand -t 16
 
-demo: $(VENV)/installed ## examine this machine, draw the patterns, time attention
+demo: $(VENV)/installed ## examine this machine, draw the patterns, time attention and a small model
 	$(BIN)/longspan doctor
 	$(BIN)/longspan draw $(DRAWN) --length 28 --marked 0
 	$(BIN)/longspan draw --svg --out build/pictures
 	$(BIN)/longspan bench attention --short
+	$(BIN)/longspan bench model --short
 
 test: $(VENV)/installed ## run the default test suite (offline), then the models without the native kernel
 	$(BIN)/python -m pytest -q
@@ -45,8 +46,9 @@ format: $(VENV)/installed ## rewrite the code in house style
 	$(BIN)/ruff check --fix .
 	$(BIN)/ruff format .
 
-bench: $(VENV)/installed ## run every attention benchmark (long)
+bench: $(VENV)/installed ## run every benchmark (long)
 	$(BIN)/longspan bench attention
+	$(BIN)/longspan bench model
 
 wheel: $(VENV)/tools ## build a wheel and try it in a clean environment without a compiler
 	rm -rf dist $(CLEAN)
