@@ -1,18 +1,24 @@
-"""What the README shows can be run."""
+"""What the README and the page on models show can be run."""
 
 import re
 from pathlib import Path
 
 import pytest
 
-README = (Path(__file__).parents[2] / "README.md").read_text()
-EXAMPLES = re.findall(r"```python\n(.*?)```", README, re.DOTALL)
+ROOT = Path(__file__).parents[2]
+PAGES = "README.md", "docs/models.md"
+EXAMPLES = [
+    (page, code)
+    for page in PAGES
+    for code in re.findall(r"```python\n(.*?)```", (ROOT / page).read_text(), re.DOTALL)
+]
 
 
 @pytest.mark.parametrize("number", range(len(EXAMPLES)))
-def test_an_example_of_the_readme_runs(number: int) -> None:
-    exec(compile(EXAMPLES[number], f"README example {number + 1}", "exec"), {})
+def test_an_example_runs(number: int) -> None:
+    page, code = EXAMPLES[number]
+    exec(compile(code, f"example {number + 1} in {page}", "exec"), {})
 
 
-def test_the_readme_has_examples() -> None:
-    assert EXAMPLES
+def test_every_page_has_examples() -> None:
+    assert {page for page, _ in EXAMPLES} == set(PAGES)
