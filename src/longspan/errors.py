@@ -21,6 +21,10 @@ class CheckpointError(LongspanError, ValueError):
     """A file that is not safe, not whole or not what it should be, and was therefore not loaded."""
 
 
+class DocumentError(LongspanError, ValueError):
+    """A file that cannot be read as a document; the message says why and what helps."""
+
+
 def bad(name: str, requirement: str, value: object, repair: str = "") -> InputError:
     """The error for one bad value, to be raised by the caller.
 
@@ -38,6 +42,15 @@ def refused(file: object, reason: str, repair: str = "") -> CheckpointError:
     '`config.json` is refused: it is empty. Download it again.'
     """
     return CheckpointError(f"`{file}` is refused: {reason}. {repair}".rstrip())
+
+
+def unreadable(file: object, reason: str, repair: str = "") -> DocumentError:
+    """The error for a document that is not read, to be raised by the caller.
+
+    >>> str(unreadable("report.pdf", "it is encrypted", "Save it without a password."))
+    '`report.pdf` cannot be read: it is encrypted. Save it without a password.'
+    """
+    return DocumentError(f"`{file}` cannot be read: {reason}. {repair}".rstrip())
 
 
 def whole(name: str, value: object, least: int, repair: str = "", *, most: int = FARTHEST) -> int:

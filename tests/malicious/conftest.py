@@ -54,6 +54,6 @@ def refused_weights(
 
 
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
-    if COUNTS["refused"]:
-        words = f"malicious checkpoints: {COUNTS['refused']} refused, {COUNTS['executed']} executed"
-        terminalreporter.write_line("; ".join([words, *NOTES]))
+    words = f"malicious checkpoints: {COUNTS['refused']} refused, {COUNTS['executed']} executed"
+    if COUNTS["refused"] or NOTES:
+        terminalreporter.write_line("; ".join([words, *NOTES] if COUNTS["refused"] else NOTES))

@@ -1,0 +1,182 @@
+"""Files -> text with offsets: plain text, Markdown, HTML, PDF and DOCX."""
+
+import os
+import stat
+from bisect import bisect_right
+from collections import deque
+from collections.abc import Iterable, Iterator
+from concurrent.futures import Future, ThreadPoolExecutor
+from dataclasses import dataclass
+from pathlib import Path
+from typing import BinaryIO
+
+from longspan.errors import DocumentError, bad, unreadable, whole
+from longspan.text.files import plain, process
+from longspan.text.files.kinds import HEAD, kind_of
+from longspan.text.files.parsed import Parsed, Refusal, too_long
+from longspan.text.files.process import Limits
+
+__all__ = ["Document", "Limits", "read", "read_many"]
+
+IN_A_CHILD = ("html", "pdf", "docx")
+DEFAULT = Limits()
+
+
+@dataclass(frozen=True, repr=False)
+class Document:
+    """A text and where it comes from; every offset counts characters of `text`.
+
+    >>> Document("one\\ntwo\\nthree").line_of(8)
+    3
+    """
+
+    text: str
+    source: Path | None = None
+    pages: tuple[int, ...] = ()
+    "Where each page begins; empty if the format has no pages."
+    title: str | None = None
+    replaced: int = 0
+    "How many U+FFFD of the text stand for bytes of the file that could not be decoded."
+    kind: str = "text"
+    '"text", "markdown", "html", "pdf" or "docx".'
+
+    def __post_init__(self) -> None:
+        if not isinstance(self.text, str):
+            raise bad("text", "a string", type(self.text).__name__)
+        if list(self.pages) != sorted(self.pages) or (self.pages and self.pages[0] != 0):
+            raise bad("pages", "ascending offsets from 0", self.pages)
+        if self.pages and self.pages[-1] > len(self.text):
+            raise bad("pages", f"offsets up to {len(self.text)}", self.pages[-1])
+
+    def page_of(self, offset: int) -> int | None:
+        """The page, from 1, that holds the character at `offset`; None where there are no pages.
+
+        Blank lines between two pages belong to the first.
+        """
+        place = self._offset("offset", offset)
+        return bisect_right(self.pages, place) if self.pages else None
+
+    def line_of(self, offset: int) -> int:
+        """The line, from 1, that holds the character at `offset`."""
+        return 1 + self.text.count("\n", 0, self._offset("offset", offset))
+
+    def slice(self, start: int, stop: int) -> str:
+        """The characters from `start` to before `stop`."""
+        start, stop = self._offset("start", start), self._offset("stop", stop)
+        if stop < start:
+            raise bad("stop", f"at least {start}, which is `start`", stop)
+        return self.text[start:stop]
+
+    def excerpt(self, start: int, stop: int, around: int = 40) -> str:
+        """The passage on one line, with whole words of up to `around` characters on each side.
+
+        >>> Document("a long and winding road to nowhere").excerpt(11, 18, around=6)
+        '… and winding road …'
+        """
+        middle = self.slice(start, stop)
+        around = whole("around", around, 0)
+        first, last = max(0, start - around), min(len(self.text), stop + around)
+        before, after = self.text[first:start], self.text[stop:last]
+        if first:
+            before = "… " + before.partition(" ")[2]
+        if last < len(self.text):
+            after = after.rpartition(" ")[0] + " …"
+        return " ".join(f"{before}{middle}{after}".split())
+
+    def _offset(self, name: str, value: int) -> int:
+        return whole(name, value, 0, most=len(self.text))
+
+    def __len__(self) -> int:
+        return len(self.text)
+
+    def __repr__(self) -> str:
+        where = "" if self.source is None else f"{str(self.source)!r}, "
+        pages = f", {len(self.pages):,} pages" if self.pages else ""
+        return f"Document({where}{self.kind}, {len(self.text):,} characters{pages})"
+
+
+def read(path: str | os.PathLike[str], *, limits: Limits = DEFAULT) -> Document:
+    """The text of a file; HTML, PDF and DOCX are parsed in a process of their own, within `limits`.
+
+    Plain text and Markdown keep every character of the file behind its byte order mark, if it has one.
+    """
+    source = Path(path)
+    try:
+        with _opened(source) as file:
+            size = os.fstat(file.fileno()).st_size
+            if size > limits.bytes:
+                raise Refusal(
+                    f"its {size:,} bytes are more than {limits.bytes:,}", "Raise `bytes` of Limits."
+                )
+            kind = kind_of(source, file.read(HEAD))
+            if kind in IN_A_CHILD:
+                found = process.parse(kind, file, size, limits)
+            else:
+                file.seek(0)
+                found = _plain(file, kind, limits)
+    except Refusal as refusal:
+        raise unreadable(source, refusal.reason, refusal.repair) from None
+    except OSError as error:
+        raise unreadable(source, error.strerror or str(error)) from None
+    return Document(found.text, source, found.pages, found.title, found.replaced, kind)
+
+
+def read_many(
+    paths: Iterable[str | os.PathLike[str]], *, limits: Limits = DEFAULT, workers: int = 2
+) -> Iterator[Document | DocumentError]:
+    """The documents in order, a few read ahead; a file that cannot be read gives its error in its place."""
+    ahead = 2 * whole("workers", workers, 1, most=256)
+
+    def attempt(path: str | os.PathLike[str]) -> Document | DocumentError:
+        try:
+            return read(path, limits=limits)
+        except DocumentError as error:
+            return error
+
+    with ThreadPoolExecutor(workers) as pool:
+        waiting: deque[Future[Document | DocumentError]] = deque()
+        try:
+            for path in paths:
+                waiting.append(pool.submit(attempt, path))
+                if len(waiting) > ahead:
+                    yield waiting.popleft().result()
+            while waiting:
+                yield waiting.popleft().result()
+        finally:
+            for future in waiting:
+                future.cancel()
+
+
+def _opened(path: Path) -> BinaryIO:
+    """A regular file, open; pipes and devices are never opened, let alone waited for."""
+    try:
+        status = path.stat()
+    except ValueError:
+        raise Refusal("its name holds a NUL character") from None
+    _check_regular(status)
+    # Should a pipe take the file's place just now, O_NONBLOCK keeps us from waiting for a writer.
+    flags = os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_BINARY", 0)
+    file = os.fdopen(os.open(path, flags), "rb")
+    try:
+        _check_regular(os.fstat(file.fileno()))
+    except Refusal:
+        file.close()
+        raise
+    return file
+
+
+def _check_regular(status: os.stat_result) -> None:
+    if stat.S_ISDIR(status.st_mode):
+        raise Refusal("it is a folder", "Use walk() to find the files in it.")
+    if not stat.S_ISREG(status.st_mode):
+        raise Refusal("it is a pipe, a device or a socket, not a file")
+
+
+def _plain(file: BinaryIO, kind: str, limits: Limits) -> Parsed:
+    data = file.read(limits.bytes + 1)
+    if len(data) > limits.bytes:  # some files of /proc say that they are empty
+        raise Refusal(f"it has more than {limits.bytes:,} bytes", "Raise `bytes` of Limits.")
+    found = plain.parse(data, titled=kind == "markdown")
+    if len(found.text) > limits.characters:
+        raise too_long(limits.characters)
+    return found

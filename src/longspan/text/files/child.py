@@ -1,0 +1,62 @@
+"""The program that reads one risky file and ends, within limits given as arguments.
+
+The file comes open as standard input; a line of JSON and the text go to standard output. Whatever goes wrong
+here, the parent only sees a process that has ended.
+"""
+
+import json
+import re
+import sys
+from contextlib import suppress
+from importlib import import_module
+
+from longspan.text.files.parsed import Refusal
+
+KINDS = ("html", "pdf", "docx")
+_SURROGATE = re.compile("[\ud800-\udfff]")
+
+
+def main() -> None:
+    """`child.py KIND CHARACTERS MEMORY SECONDS`: refusals are answers, too."""
+    kind, characters, memory, seconds = sys.argv[1], *map(int, sys.argv[2:5])
+    assert kind in KINDS
+    text = ""
+    try:
+        parse = import_module(f"longspan.text.files.{kind}").parse
+        restrict(memory, seconds)
+        sys.stdin.buffer.seek(0)  # the parent has looked at the first bytes
+        found = parse(sys.stdin.buffer, characters)
+        text = _SURROGATE.sub("\ufffd", found.text)
+        answer = {"pages": found.pages, "title": found.title, "replaced": found.replaced}
+    except Refusal as refusal:
+        answer = {"reason": refusal.reason, "repair": refusal.repair}
+    except MemoryError:
+        answer = {"reason": f"it needs more than {memory:,} bytes of memory", "repair": ""}
+    except Exception as error:  # of a parser, by a file that nobody has foreseen
+        answer = {"reason": f"its parser failed ({type(error).__name__}: {str(error)[:200]})", "repair": ""}
+    sys.stdout.buffer.write(json.dumps(answer).encode() + b"\n")
+    sys.stdout.buffer.write(text.encode())
+    sys.stdout.buffer.flush()
+
+
+def restrict(memory: int, seconds: int) -> None:
+    """Cap what this process may use, for good, where the system can: no file may be written at all."""
+    try:
+        import resource
+    except ImportError:  # Windows: the parent's clock and the parsers' own limits remain
+        return
+    limits = {
+        resource.RLIMIT_AS: memory,
+        resource.RLIMIT_CPU: seconds,
+        resource.RLIMIT_FSIZE: 0,
+        resource.RLIMIT_CORE: 0,
+    }
+    for which, most in limits.items():
+        _, hard = resource.getrlimit(which)
+        value = most if hard == resource.RLIM_INFINITY else min(most, hard)
+        with suppress(OSError, ValueError):  # macOS knows RLIMIT_AS and refuses to set it
+            resource.setrlimit(which, (value, value))
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,196 @@
+"""DOCX: the text of a Word document, read as a stream of XML without ever building a tree.
+
+Our own reader instead of python-docx, because it is both simpler and safer here: expat alone (no lxml), no
+document type declarations at all, a few named members instead of the whole package, constant memory, and text
+in tables, text boxes and footnotes, which python-docx's paragraphs leave out.
+"""
+
+import posixpath
+import zipfile
+import zlib
+from collections.abc import Callable
+from typing import BinaryIO
+from xml.parsers import expat
+
+from longspan.text.files.flow import Flow
+from longspan.text.files.parsed import LONGEST_TITLE, Parsed, Refusal, as_title
+
+MOST_MEMBERS = 10_000
+MOST_UNPACKED = 1 << 30
+"""Bytes that all members together may claim."""
+MOST_RATIO = 250
+"""How many times larger than packed a member may be that is read; text reaches about 20."""
+SMALL = 1 << 20
+"""Bytes up to which the ratio does not matter: empty pages pack well."""
+DEEPEST = 1000
+CHUNK = 1 << 16
+MAIN = "word/document.xml"
+BREAKS = {"tab": "\t", "ptab": "\t", "br": "\n", "cr": "\n", "noBreakHyphen": "\u2011"}
+
+Start = Callable[[str, dict[str, str]], None]
+End = Callable[[str], None]
+
+
+def parse(file: BinaryIO, characters: int) -> Parsed:
+    """Body, footnotes and endnotes; paragraphs apart by a blank line, cells by a tab, rows by a line."""
+    try:
+        with zipfile.ZipFile(file) as package:
+            members = _members(package)
+            main = _main(package, members)
+            body = _Body(characters)
+            names = [
+                main,
+                *(posixpath.join(posixpath.dirname(main), f"{x}notes.xml") for x in ("foot", "end")),
+            ]
+            for name in names:
+                if name in members:
+                    _stream(package, members[name], body.start, body.end, body.characters)
+            return Parsed(body.flow.text, title=_title(package, members))
+    except (expat.ExpatError, LookupError) as error:  # the latter for encodings that do not exist
+        raise Refusal(f"its XML is damaged ({error})", "Save it again.") from None
+    except (zipfile.BadZipFile, zlib.error, EOFError, NotImplementedError, RuntimeError) as error:
+        raise Refusal(f"it is not a whole, plain zip file ({error})", "Save it again as .docx.") from None
+
+
+def _members(package: zipfile.ZipFile) -> dict[str, zipfile.ZipInfo]:
+    """The members by name, if they are as many and as large as a document's may be."""
+    found = package.infolist()
+    if len(found) > MOST_MEMBERS:
+        raise Refusal(f"it holds {len(found):,} members, more than {MOST_MEMBERS:,}")
+    if sum(member.file_size for member in found) > MOST_UNPACKED:
+        raise Refusal(f"it would unpack to more than {MOST_UNPACKED:,} bytes")
+    members = {member.filename: member for member in found}
+    if len(members) != len(found):
+        raise Refusal("it holds two members of one name")
+    return members
+
+
+def _main(package: zipfile.ZipFile, members: dict[str, zipfile.ZipInfo]) -> str:
+    """The member with the text, which some programs do not call by its usual name."""
+    targets = [MAIN]
+
+    def start(name: str, attributes: dict[str, str]) -> None:
+        if name == "Relationship" and attributes.get("Type", "").endswith("/officeDocument"):
+            targets.append(attributes.get("Target", "").lstrip("/"))
+
+    if MAIN not in members and "_rels/.rels" in members:
+        _stream(package, members["_rels/.rels"], start)
+    if targets[-1] not in members:
+        raise Refusal("it is a zip file, but not a Word document", "Save it again as .docx.")
+    return targets[-1]
+
+
+def _title(package: zipfile.ZipFile, members: dict[str, zipfile.ZipInfo]) -> str | None:
+    parts: list[str] = []
+    inside = False
+
+    def start(name: str, attributes: dict[str, str]) -> None:
+        nonlocal inside
+        inside = name == "title"
+
+    def add(text: str) -> None:
+        if inside and len(parts) < LONGEST_TITLE:
+            parts.append(text)
+
+    def end(name: str) -> None:
+        nonlocal inside
+        inside = False
+
+    if "docProps/core.xml" in members:
+        _stream(package, members["docProps/core.xml"], start, end, add)
+    return as_title("".join(parts))
+
+
+def _stream(
+    package: zipfile.ZipFile,
+    member: zipfile.ZipInfo,
+    start: Start,
+    end: End = lambda name: None,
+    characters: Callable[[str], None] = lambda text: None,
+) -> None:
+    """Feed one member to the handlers; names come without namespaces, which differ between dialects."""
+    if member.file_size > max(SMALL, MOST_RATIO * member.compress_size):
+        raise Refusal(f"{member.filename[:80]} would unpack to more than {MOST_RATIO} times its size")
+    if member.flag_bits & 1:
+        raise Refusal("it is encrypted", "Save it without a password.")
+    depth = 0
+
+    def opened(name: str, attributes: dict[str, str]) -> None:
+        nonlocal depth
+        depth += 1
+        if depth > DEEPEST:
+            raise Refusal(f"its XML nests deeper than {DEEPEST} levels")
+        start(_local(name), attributes)
+
+    def closed(name: str) -> None:
+        nonlocal depth
+        depth -= 1
+        end(_local(name))
+
+    parser = expat.ParserCreate(namespace_separator=" ")
+    parser.buffer_text = True
+    parser.StartDoctypeDeclHandler = _no_doctype
+    parser.StartElementHandler = opened
+    parser.EndElementHandler = closed
+    parser.CharacterDataHandler = characters
+    with package.open(member) as stream:
+        while chunk := stream.read(CHUNK):
+            parser.Parse(chunk, False)
+        parser.Parse(b"", True)
+
+
+def _local(name: str) -> str:
+    return name.rpartition(" ")[2]
+
+
+def _no_doctype(*_: object) -> None:
+    """Where there are no declarations, there are no entities: neither laughs by the billion nor files."""
+    raise Refusal("its XML holds a document type declaration, which no Word document needs")
+
+
+class _Body:
+    """Elements of WordprocessingML -> running text."""
+
+    def __init__(self, characters: int) -> None:
+        self.flow = Flow(characters)
+        self._text = 0
+        self._tables = 0
+        self._fallbacks = 0
+
+    def start(self, name: str, attributes: dict[str, str]) -> None:
+        if name == "Fallback":  # says for old programs what its neighbour has said
+            self._fallbacks += 1
+        elif name == "t":
+            self._text += 1
+        elif name == "tbl":
+            self._tables += 1
+        elif name in BREAKS and not self._fallbacks:
+            mark = BREAKS[name]
+            if mark == "\n":
+                self.flow.lines(1)
+            elif mark == "\t":
+                self.flow.space(mark)
+            else:
+                self.flow.verbatim(mark)
+
+    def end(self, name: str) -> None:
+        if name == "Fallback":
+            self._fallbacks -= 1
+        elif name == "t":
+            self._text -= 1
+        elif name == "tbl":
+            self._tables -= 1
+            self.flow.lines(2)
+        elif name == "p":
+            if self._tables:
+                self.flow.space(" ")
+            else:
+                self.flow.lines(2)
+        elif name == "tc":
+            self.flow.space("\t")
+        elif name == "tr":
+            self.flow.lines(1)
+
+    def characters(self, text: str) -> None:
+        if self._text and not self._fallbacks:
+            self.flow.words(text)

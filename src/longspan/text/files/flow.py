@@ -1,0 +1,58 @@
+"""Words and breaks in, running text out: white space is collapsed while writing, in linear time."""
+
+from longspan.text.files.parsed import too_long
+
+
+class Flow:
+    """A text of at most `characters`, without white space at its ends or around its line breaks.
+
+    >>> flow = Flow(100)
+    >>> flow.words(" one  two "), flow.lines(2), flow.words("three"), flow.lines(1)
+    (None, None, None, None)
+    >>> flow.text
+    'one two\\n\\nthree'
+    """
+
+    def __init__(self, characters: int) -> None:
+        self._parts: list[str] = []
+        self._size = 0
+        self._most = characters
+        self._between = ""  # white space to come before the next word, if one comes
+
+    def words(self, text: str) -> None:
+        """Text in which every run of white space is a space."""
+        words = text.split()
+        if not words:
+            self.space(" " if text else "")
+            return
+        if text[0].isspace():
+            self.space(" ")
+        self._write(" ".join(words))
+        if text[-1].isspace():
+            self.space(" ")
+
+    def verbatim(self, text: str) -> None:
+        """Text whose white space counts."""
+        if text:
+            self._write(text)
+
+    def space(self, mark: str) -> None:
+        """A space or a tab, unless a line ends here."""
+        if "\n" not in self._between and len(mark) and self._between != "\t":
+            self._between = mark
+
+    def lines(self, count: int) -> None:
+        """At least `count` line breaks, shared with what asked for them before."""
+        self._between = "\n" * max(count, self._between.count("\n"))
+
+    @property
+    def text(self) -> str:
+        """What was written so far."""
+        return "".join(self._parts)
+
+    def _write(self, text: str) -> None:
+        self._size += len(self._between) + len(text)
+        if self._size > self._most:
+            raise too_long(self._most)
+        self._parts += (self._between, text) if self._parts else (text,)
+        self._between = ""

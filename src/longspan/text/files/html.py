@@ -1,0 +1,101 @@
+"""HTML: what a browser would show as text. Nothing is executed, nothing is fetched."""
+
+import codecs
+import re
+from html.parser import HTMLParser
+from typing import BinaryIO
+
+from longspan.text.files.flow import Flow
+from longspan.text.files.parsed import LONGEST_TITLE, Parsed, as_title
+from longspan.text.files.plain import decode
+
+# fmt: off
+UNSEEN = frozenset((
+    "script", "style", "template", "noscript", "svg", "iframe", "object", "audio", "video", "canvas",
+))
+BLOCKS = frozenset((
+    "p", "h1", "h2", "h3", "h4", "h5", "h6", "ul", "ol", "dl", "table", "blockquote", "pre", "figure", "hr",
+    "section", "article", "form",
+))
+LINES = frozenset((
+    "html", "head", "body", "div", "li", "dt", "dd", "tr", "br", "header", "footer", "main", "nav", "aside",
+    "address", "caption", "figcaption", "fieldset", "legend", "option", "textarea", "title", "details",
+    "summary",
+))
+# fmt: on
+_CHARSET = re.compile(rb"<meta[^>]{0,200}?charset\s{0,9}=\s{0,9}[\"']?([\w-]{1,40})", re.IGNORECASE)
+# Python has more codecs than the web, and some of them were never meant for strangers.
+_OF_THE_WEB = re.compile(r"utf-8|iso8859-\d+|cp125\d|cp866|cp949|koi8-[ru]|shift_jis|euc_\w+|gbk|gb\d+|big5")
+
+
+def parse(file: BinaryIO, characters: int) -> Parsed:
+    """The visible text: blocks on lines of their own, entities decoded, scripts and styles left out."""
+    data = file.read()
+    text, replaced = decode(data, _declared(data[:1024]))
+    page = _Page(characters)
+    page.feed(text)
+    page.close()
+    return Parsed(page.flow.text, title=as_title(page.title), replaced=replaced)
+
+
+def _declared(head: bytes) -> str:
+    """The codec that a <meta> element names, if it is one of the web's; else UTF-8."""
+    found = _CHARSET.search(head)
+    try:
+        name = codecs.lookup(found[1].decode("ascii", "replace")).name if found else "utf-8"
+    except LookupError:
+        return "utf-8"
+    if name in ("iso8859-1", "ascii"):
+        return "cp1252"  # as browsers do
+    return name if _OF_THE_WEB.fullmatch(name) else "utf-8"
+
+
+class _Page(HTMLParser):
+    """Counts open elements instead of stacking them, so that depth and bad nesting cost nothing."""
+
+    def __init__(self, characters: int) -> None:
+        super().__init__(convert_charrefs=True)
+        self.flow = Flow(characters)
+        self.title: str | None = None
+        self._open = {"title": 0, "pre": 0, "unseen": 0}
+        self._unseen = ""  # the element that hides what is inside
+
+    def handle_starttag(self, tag: str, attributes: list[tuple[str, str | None]]) -> None:
+        if self._open["unseen"]:
+            self._open["unseen"] += tag == self._unseen
+        elif tag in UNSEEN:
+            self._unseen, self._open["unseen"] = tag, 1
+        else:
+            self._border(tag)
+            if tag in ("title", "pre"):
+                self._open[tag] += 1
+
+    def handle_endtag(self, tag: str) -> None:
+        if self._open["unseen"]:
+            self._open["unseen"] -= tag == self._unseen
+        else:
+            self._border(tag)
+            if tag in ("title", "pre"):
+                self._open[tag] = max(0, self._open[tag] - 1)
+
+    def handle_data(self, data: str) -> None:
+        if self._open["unseen"]:
+            return
+        if self._open["title"]:
+            self.title = ((self.title or "") + data)[:LONGEST_TITLE]
+        elif self._open["pre"]:
+            self.flow.verbatim(data)
+        else:
+            self.flow.words(data)
+
+    def parse_marked_section(self, i: int, report: int = 1) -> int:
+        """`<![anything` is a comment to browsers; the base class would stop with an error."""
+        return self.parse_bogus_comment(i)
+
+    def _border(self, tag: str) -> None:
+        if tag in BLOCKS:
+            self.flow.lines(2)
+        elif tag in LINES:
+            self.flow.lines(1)
+        elif tag in ("td", "th"):
+            self.flow.space("\t")

@@ -1,0 +1,38 @@
+"""What every reader gives back. Child processes import this, so it imports next to nothing."""
+
+from typing import NamedTuple
+
+LONGEST_TITLE = 1000
+
+
+class Parsed(NamedTuple):
+    """The content of a file."""
+
+    text: str
+    pages: tuple[int, ...] = ()
+    "The offset in `text` where each page begins; nothing where the format has no pages."
+    title: str | None = None
+    replaced: int = 0
+    "How many U+FFFD of the text stand for bytes that could not be decoded."
+
+
+class Refusal(Exception):
+    """Why a file is not read, and what helps; the caller knows which file it is."""
+
+    def __init__(self, reason: str, repair: str = "") -> None:
+        super().__init__(reason)
+        self.reason, self.repair = reason, repair
+
+
+def too_long(characters: int) -> Refusal:
+    """The refusal of a file that unfolds to more than `characters`."""
+    return Refusal(f"it holds more than {characters:,} characters", "Raise `characters` of Limits.")
+
+
+def as_title(text: str | None) -> str | None:
+    """A title on one line, or None where nothing is left of it.
+
+    >>> as_title(" A\\n title ")
+    'A title'
+    """
+    return " ".join((text or "")[:LONGEST_TITLE].split()) or None

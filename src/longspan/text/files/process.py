@@ -1,0 +1,102 @@
+"""The parent's side of reading in a child process: wait within limits, take the answer."""
+
+import json
+import math
+import signal
+import subprocess
+import sys
+from dataclasses import dataclass, fields
+from threading import Event, Timer
+from typing import BinaryIO
+
+from longspan.errors import bad, whole
+from longspan.text.files.parsed import Parsed, Refusal
+
+CHUNK = 1 << 20
+MOST = 1 << 48
+DAMAGED = "The file is damaged or harmful."
+# Not the current folder, which may be a stranger's: with -P, Python imports nothing from there.
+PROGRAM = ("-P", "-m", "longspan.text.files.child")
+
+
+@dataclass(frozen=True, kw_only=True)
+class Limits:
+    """What one file may cost; whatever needs more is refused.
+
+    >>> Limits(bytes=10_000_000).bytes
+    10000000
+    """
+
+    bytes: int = 256 << 20
+    "Size of the file."
+    characters: int = 128 << 20
+    "Length of its text."
+    seconds: float = 8.0
+    "Time to parse it in; a second more for each megabyte of the file."
+    memory: int = 1 << 30
+    "Bytes of address space of the process that parses it."
+
+    def __post_init__(self) -> None:
+        for field in fields(self):
+            value = getattr(self, field.name)
+            if field.name != "seconds":
+                whole(field.name, value, 1, most=MOST)
+            elif not isinstance(value, int | float) or not 0 < value < 1e6:
+                raise bad("seconds", "a number above 0", value)
+
+
+def parse(kind: str, file: BinaryIO, size: int, limits: Limits) -> Parsed:
+    """What a child process makes of an open file of `size` bytes."""
+    seconds = limits.seconds + size / 1e6
+    numbers = (limits.characters, limits.memory, math.ceil(seconds) + 1)
+    command = [sys.executable, *PROGRAM, kind, *map(str, numbers)]
+    late = Event()
+    with subprocess.Popen(command, stdin=file, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL) as process:
+
+        def stop() -> None:
+            late.set()
+            process.kill()
+
+        timer = Timer(seconds, stop)
+        timer.start()
+        try:
+            answer = _answer(process, 8 * limits.characters + CHUNK)
+        finally:
+            timer.cancel()
+            process.kill()  # for interrupts; a child that has answered is already gone
+    if late.is_set() or process.returncode == -getattr(signal, "SIGXCPU", 0):
+        raise Refusal(f"reading it took longer than {seconds:.0f} seconds", "Raise `seconds` of Limits.")
+    return _parsed(answer, process.returncode)
+
+
+def _answer(process: subprocess.Popen[bytes], most: int) -> bytearray:
+    """All that the child writes, if it is not more than an honest child would."""
+    assert process.stdout
+    answer = bytearray()
+    while chunk := process.stdout.read(CHUNK):
+        answer += chunk
+        if len(answer) > most:
+            raise Refusal(f"its parser gave more than {most:,} bytes")
+    process.wait()
+    return answer
+
+
+def _parsed(answer: bytearray, status: int) -> Parsed:
+    head = answer.find(b"\n")
+    if status or head < 0:
+        raise Refusal(f"its parser ended with {_named(status)}", DAMAGED)
+    try:
+        found = json.loads(answer[:head])
+        if "reason" in found:
+            raise Refusal(found["reason"], found["repair"])
+        text = str(memoryview(answer)[head + 1 :], "utf-8")
+        return Parsed(text, tuple(found["pages"]), found["title"], found["replaced"])
+    except (ValueError, KeyError, TypeError):
+        raise Refusal("its parser ended without a sensible answer", DAMAGED) from None
+
+
+def _named(status: int) -> str:
+    try:
+        return signal.Signals(-status).name if status < 0 else f"status {status}"
+    except ValueError:
+        return f"signal {-status}"
