@@ -14,6 +14,7 @@ __version__ = "0.1.0"
 
 if TYPE_CHECKING:
     from longspan import patterns
+    from longspan.checkpoints.lengthen import lengthen
     from longspan.engine.call import attention, attention_weights
     from longspan.engine.dropout import Dropout
     from longspan.engine.labels import ClippedDistance
@@ -23,11 +24,13 @@ if TYPE_CHECKING:
     from longspan.errors import BackendError, InputError, LongspanError
     from longspan.layout import Layout
     from longspan.reader import Reader, load
+    from longspan.search.index import Index
 
 _HOME = {
     "BackendError": "longspan.errors",
     "ClippedDistance": "longspan.engine.labels",
     "Dropout": "longspan.engine.dropout",
+    "Index": "longspan.search.index",
     "InputError": "longspan.errors",
     "Layout": "longspan.layout",
     "LongspanError": "longspan.errors",
@@ -37,6 +40,7 @@ _HOME = {
     "ScoreTable": "longspan.engine.terms",
     "attention": "longspan.engine.call",
     "attention_weights": "longspan.engine.call",
+    "lengthen": "longspan.checkpoints.lengthen",
     "load": "longspan.reader",
     "merge": "longspan.engine.merge",
     "plan": "longspan.engine.plan",
@@ -46,6 +50,7 @@ __all__ = [
     "BackendError",
     "ClippedDistance",
     "Dropout",
+    "Index",
     "InputError",
     "Layout",
     "LongspanError",
@@ -55,6 +60,7 @@ __all__ = [
     "ScoreTable",
     "attention",
     "attention_weights",
+    "lengthen",
     "load",
     "merge",
     "patterns",

@@ -15,6 +15,7 @@ from longspan.checkpoints.load import load_model
 from longspan.checkpoints.save import save_model
 from longspan.errors import InputError, bad, whole
 from longspan.models.task import TaskModel
+from longspan.nn.quantised import is_quantised, quantise
 from longspan.shapes import FloatArray
 from longspan.tasks import answer, choose, classify, encode, fill, inputs, tag
 from longspan.tasks.documents import Document, Found, Reading, prepared
@@ -32,6 +33,7 @@ def load(
     *,
     device: str | torch.device | None = None,
     dtype: str | torch.dtype | None = None,
+    precision: str | None = None,
     labels: int | Sequence[str] | None = None,
     tokenizer: Tokenizer | str | Path | None = None,
     revision: str | None = None,
@@ -46,9 +48,12 @@ def load(
 
     `task` is encode, fill, classify, tag, answer or choose, or what Hugging Face calls it; None is what the
     model was made for. `labels` counts or names the classes of a new head; `tokenizer` is one, or its folder,
-    if the model's folder has none. `options` are those of the Reader: overflow, limit, overlap, budget,
-    deterministic, global_tokens, progress.
+    if the model's folder has none. precision="int8" makes the linear layers so, for reading on a CPU.
+    `options` are those of the Reader: overflow, limit, overlap, budget, deterministic, global_tokens,
+    progress.
     """
+    if precision not in (None, "int8"):
+        raise bad("precision", "None or 'int8'", precision, "Use dtype= for floating-point types.")
     Options().but(**options)  # a misspelt option is told before anything is downloaded
     loaded = load_model(
         folder_or_name,
@@ -65,8 +70,11 @@ def load(
     for note in loaded.notes:
         log.warning("%s: %s", folder_or_name, note)
     stated = read_json(inside(loaded.folder, PROMPTS)) if (loaded.folder / PROMPTS).is_file() else {}
+    model = loaded.model if device is None else loaded.model.to(device)
+    if precision == "int8":
+        quantise(model)
     return Reader(
-        loaded.model if device is None else loaded.model.to(device),
+        model,
         _tokenizer(loaded.folder if tokenizer is None else tokenizer, loaded.model.config.vocab_size),
         labels=loaded.labels,
         problem=loaded.problem,
@@ -278,6 +286,7 @@ class Reader:
         config, weight = self.model.config, next(self.model.parameters())
         kind, dtype = type(self.model.body).__name__, str(weight.dtype).removeprefix("torch.")
         size = f"{config.layers} layers, {config.width} wide, up to {config.positions} tokens"
+        dtype = "int8" if is_quantised(self.model) else dtype
         where = f"{dtype} on {weight.device}, overflow={self.options.overflow!r}"
         return f"Reader({self.task!r}, {kind} of {size}, {where})"
 

@@ -8,7 +8,10 @@ from collections import Counter
 from collections.abc import Iterable
 from math import isfinite
 from pathlib import Path
+from socket import getaddrinfo
 from typing import Any, BinaryIO
+from urllib.parse import urlsplit
+from urllib.request import getproxies
 
 from longspan.errors import CheckpointError, InputError, bad, refused
 
@@ -70,7 +73,7 @@ def _download(
     from huggingface_hub.errors import LocalEntryNotFoundError, RepositoryNotFoundError, RevisionNotFoundError
 
     files: list[str] | None = None
-    offline = local or constants.HF_HUB_OFFLINE
+    offline = local or constants.HF_HUB_OFFLINE or not _known(constants.ENDPOINT)
     if not offline:
         try:
             files = wanted(HfApi(token=token).list_repo_files(name, revision=revision))
@@ -87,6 +90,17 @@ def _download(
     except Exception as error:
         raise _absent(name, revision, f"the download failed ({type(error).__name__})") from error
     return Path(found)
+
+
+def _known(address: str) -> bool:
+    """Whether the host of a web address can be looked up: where not, the hub's client retries for long."""
+    if getproxies():
+        return True  # the proxy looks names up
+    try:
+        getaddrinfo(urlsplit(address).hostname, None)
+    except OSError:
+        return False
+    return True
 
 
 def _absent(name: str, revision: str | None, reason: str) -> InputError:

@@ -72,6 +72,9 @@ def match(model: TaskModel, table: KeyTable, weights: Weights, *, spares: tuple[
     tied = is_tied(model)
     for name, parameter in model.named_parameters():
         keys = table.keys(name)
+        if not keys:
+            fit.found[name] = ()  # the family has no such table: it is 0
+            continue
         found = tuple(key for key in (table.find(key, shapes, tied=tied) for key in keys) if key)
         if len(found) < len(keys):
             fit.missing[name] = tuple(key for key in keys if table.find(key, shapes, tied=tied) is None)
@@ -114,7 +117,9 @@ def assign(model: TaskModel, fit: Fit, drawn: list[str], weights: Weights, dtype
     """Give every parameter its memory: that of the mapped file where neither shape nor dtype changes."""
     tied = is_tied(model)
     for name, keys in fit.found.items():
-        put(model, name, _stacked([weights[key] for key in keys], dtype))
+        shape = model.get_parameter(name).shape
+        parts = [weights[key] for key in keys]
+        put(model, name, _stacked(parts, dtype) if parts else torch.zeros(shape, dtype=dtype))
     for name in drawn:
         put(model, name, _fresh(model, name, dtype))
     if tied:

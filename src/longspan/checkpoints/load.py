@@ -67,6 +67,7 @@ def load_model(
     task = task or ("encode" if modules else family.task(raw))
     if task not in TASKS:
         raise bad("task", f"one of {', '.join(TASKS)}", task)
+    config = config if raw.get("model_type") in OWN else family.for_task(config, task)
     wanted = None if dtype is None else _dtype(dtype)
     weights = open_weights(place)
     own = raw.get("model_type") in OWN

@@ -18,9 +18,11 @@ from longspan.checkpoints.labels import written
 from longspan.checkpoints.schema import FIELDS, OWN, Raw, written_own
 from longspan.checkpoints.sentence_transformers import write_modules
 from longspan.checkpoints.store import save_weights
+from longspan.errors import bad
 from longspan.models.longformer import LongformerConfig
 from longspan.models.task import Body, TaskModel
 from longspan.nn.heads import PoolingHead
+from longspan.nn.quantised import is_quantised
 
 _FAMILIAR = {
     *FIELDS,
@@ -43,11 +45,15 @@ def save_model(
     shard_bytes: int = 5_000_000_000,
 ) -> None:
     """Weights and config.json; `extra` is the one that it was loaded with, whose unknown fields are kept."""
+    if is_quantised(model):
+        raise bad(
+            "model", "of floating-point weights to be saved", "int8", "Save it without precision='int8'."
+        )
     if not isinstance(model, TaskModel):
         model = TaskModel(model, PoolingHead(model.config.width), "encode")
     place, raw, task = Path(folder), dict(extra or {}), model.task
     family, spares = family_of(model.config, raw), tuple[str, ...]()
-    if family.cannot(model.config):
+    if family.why_not(model.config):
         table = family.table(task, None)
         class_name = "Longspan" + CLASSES[task]
         fields = written_own(model.config) | {"model_type": family.own_type}

@@ -6,12 +6,15 @@ import sys
 from collections.abc import Sequence
 
 from longspan import __version__
-from longspan.cli import bench, doctor, patterns
-from longspan.errors import InputError, LongspanError
+from longspan.cli import bench, doctor, encode, index, lengthen, models, patterns, pull, search
+from longspan.errors import CheckpointError, DocumentError, InputError, LongspanError
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    """Run one command; 0 is success, 1 a failure, 2 a mistake in what was asked, told in one line."""
+    """Run one command; 0 is success, 1 a failure, 2 a mistake in what was asked, told in one line.
+
+    3: some inputs failed, the rest is done; 4: a file is refused, since it is damaged or not safe.
+    """
     arguments = parser().parse_args(argv)
     try:
         status: int = arguments.run(arguments)
@@ -23,7 +26,9 @@ def main(argv: Sequence[str] | None = None) -> int:
         return 130
     except (LongspanError, OSError) as error:
         print(f"longspan: {error}", file=sys.stderr)
-        return 2 if isinstance(error, InputError) else 1
+        if isinstance(error, InputError):
+            return 2
+        return 4 if isinstance(error, (CheckpointError, DocumentError)) else 1
     return status
 
 
@@ -32,6 +37,6 @@ def parser() -> argparse.ArgumentParser:
     top = argparse.ArgumentParser(prog="longspan", description="Transformers that read whole long documents.")
     top.add_argument("--version", action="version", version=f"longspan {__version__}")
     verbs = top.add_subparsers(metavar="command", required=True)
-    for verb in (doctor, patterns, bench):
+    for verb in (search, index, encode, lengthen, pull, models, doctor, patterns, bench):
         verb.add_to(verbs)
     return top

@@ -51,6 +51,8 @@ class BigBirdConfig(EncoderConfig):
     bias: bool = True
     "Queries, keys and values have biases."
     rescale_embeddings: bool = False
+    bert_heads: bool = False
+    "Heads of BERT, which are told the types: a lengthened model keeps the head that it was trained with."
 
     def __post_init__(self) -> None:
         super().__post_init__()

@@ -27,6 +27,8 @@ class EncoderConfig:
     types: int = 1
     "Segments that are told apart by an embedding."
     activation: str = "gelu"
+    head_activation: str = "usual"
+    'In the head of fill, classify and choose; "usual" is what the family has there.'
     dropout: float = 0.1
     attention_dropout: float = 0.1
     norm_eps: float = 1e-5
@@ -44,6 +46,8 @@ class EncoderConfig:
         if self.pad_id >= self.vocab_size:
             raise bad("pad_id", f"less than the vocabulary, {self.vocab_size}", self.pad_id)
         activation(self.activation)
+        if self.head_activation != "usual":
+            activation(self.head_activation)
         for name in ("dropout", "attention_dropout"):
             number(name, getattr(self, name), 0.0, 1.0, below=True)
         number("norm_eps", self.norm_eps, 1e-20, 1.0)

@@ -73,22 +73,35 @@ def _head(body: Body, task: str, labels: int, options: dict[str, Any]) -> nn.Mod
     c = body.config
     if task == "encode":
         return PoolingHead(c.width, **options)
+    act = head_activation(c, task)
     if task == "fill":
-        # RoBERTa's family decodes through gelu, whatever its layers have.
-        gelu = isinstance(c, LongformerConfig) or (isinstance(c, BertConfig) and c.position_offset > 0)
-        act = "gelu" if gelu else c.activation
         return MaskedLanguageHead(body.embeddings.words, act=act, eps=c.norm_eps)
     if task == "classify":
-        # RoBERTa's family drops before the dense layer too; BERT's is its pooler; BigBird's has a gelu.
+        # RoBERTa's family drops before the dense layer too; BERT's is its pooler.
         roberta = c.position_offset > 0 or isinstance(c, BigBirdConfig)
-        act = c.activation if isinstance(c, BigBirdConfig) else "tanh"
         return FirstTokenHead(c.width, labels, act=act, dropout=c.dropout, drop_first=roberta)
     if task == "choose":
-        return FirstTokenHead(c.width, 1, act="tanh", dropout=c.dropout, drop_first=False)
+        return FirstTokenHead(c.width, 1, act=act, dropout=c.dropout, drop_first=False)
     if task == "tag":
         return TokenHead(c.width, labels, dropout=c.dropout)
     if task == "answer":
-        if isinstance(c, BigBirdConfig):
+        if isinstance(c, BigBirdConfig) and not c.bert_heads:
             return DeepSpanHead(c.width, c.feed_forward, act=c.activation, eps=c.norm_eps, dropout=c.dropout)
         return SpanHead(c.width)
     raise bad("task", f"one of {', '.join(TASKS)}", task)
+
+
+def head_activation(c: EncoderConfig, task: str) -> str:
+    """What stands behind the dense layer of a head.
+
+    >>> head_activation(BigBirdConfig(), "classify"), head_activation(BertConfig(), "classify")
+    ('gelu_new', 'tanh')
+    """
+    if c.head_activation != "usual":
+        return c.head_activation
+    if task == "fill":
+        # RoBERTa's family decodes through gelu, whatever its layers have.
+        gelu = isinstance(c, LongformerConfig) or (isinstance(c, BertConfig) and c.position_offset > 0)
+        return "gelu" if gelu else c.activation
+    bigbird = isinstance(c, BigBirdConfig) and not c.bert_heads
+    return c.activation if bigbird and task == "classify" else "tanh"

@@ -88,7 +88,9 @@ def evaluating(model: TaskModel) -> Iterator[None]:
 
 def uses_types(model: TaskModel) -> bool:
     """Whether the model is given token types: BigBird's tokenizer has none, only its answers tell parts."""
-    return model.config.types > 1 and (model.task == "answer" or not isinstance(model.config, BigBirdConfig))
+    config = model.config
+    bigbird = isinstance(config, BigBirdConfig) and not config.bert_heads
+    return config.types > 1 and (model.task == "answer" or not bigbird)
 
 
 def _types(model: TaskModel, documents: Sequence[Document]) -> list[IntArray] | None:

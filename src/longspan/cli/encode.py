@@ -1,0 +1,64 @@
+"""`longspan encode FILE... --out vectors.npy`: one vector for each document, read whole."""
+
+import argparse
+import json
+import os
+import sys
+from pathlib import Path
+
+
+def add_to(verbs: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
+    """Declare the verb."""
+    verb = verbs.add_parser(
+        "encode",
+        help="one vector for each document",
+        epilog="example: longspan encode report.txt minutes.md --out vectors.npy",
+    )
+    verb.add_argument("paths", nargs="+", metavar="FILE", help="files and folders")
+    verb.add_argument("--out", type=Path, required=True, metavar="FILE.npy", help="the vectors, (files, C)")
+    verb.add_argument("--model", metavar="MODEL", default="default", help="a folder or a name on the hub")
+    verb.add_argument("--json", action="store_true", help="print JSON")
+    verb.set_defaults(run=run)
+
+
+def run(arguments: argparse.Namespace) -> int:
+    """Write the vectors and print which row is which file; 3 if some files could not be read."""
+    import numpy as np
+
+    import longspan
+    from longspan.checkpoints.default import folder_of
+    from longspan.errors import LongspanError
+    from longspan.search.results import printable
+    from longspan.search.update import listed
+    from longspan.text.documents import read
+    from longspan.text.walk import walk
+
+    files, texts, failed = [], [], []
+    for path in walk(listed(arguments.paths)):
+        try:
+            texts.append(read(path).text)
+            files.append(path)
+        except (LongspanError, OSError) as error:
+            failed.append({"file": str(path), "reason": getattr(error, "strerror", None) or str(error)})
+    reader = longspan.load(folder_of(arguments.model), task="encode", overflow="window")
+    found = reader.encode_document(texts, details=True)
+    vectors = [one.pop("sentence_embedding") for one in found]
+    table = np.stack(vectors) if vectors else np.zeros((0, reader.model.config.width), np.float32)
+    temporary = arguments.out.with_name(f".{arguments.out.name}.{os.getpid()}")
+    try:
+        with temporary.open("wb") as out:
+            np.save(out, table)
+        temporary.replace(arguments.out)
+    finally:
+        temporary.unlink(missing_ok=True)
+    rows = [
+        {"row": i, "file": str(path)} | one for i, (path, one) in enumerate(zip(files, found, strict=True))
+    ]
+    if arguments.json:
+        print(json.dumps({"out": str(arguments.out), "shape": table.shape, "rows": rows, "failed": failed}))
+    else:
+        for row in rows:
+            print(f"{row['row']}\t{row['n_tokens']} tokens\t{printable(row['file'])}")
+    for failure in failed:
+        print(f"longspan: {printable(failure['file'])}: {printable(failure['reason'])}", file=sys.stderr)
+    return 3 if failed else 0

@@ -1,0 +1,60 @@
+"""`longspan lengthen`: make a short encoder read long documents."""
+
+import argparse
+from pathlib import Path
+
+from longspan.errors import bad
+
+
+def add_to(verbs: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
+    """Declare the verb."""
+    verb = verbs.add_parser("lengthen", help="make a short encoder read long documents")
+    verb.add_argument("source", metavar="SOURCE", help="a folder, or the name of a model on the hub")
+    verb.add_argument("--to", type=int, default=4096, metavar="N", help="tokens to read (default: 4096)")
+    verb.add_argument("--out", type=Path, metavar="DIR", help="where to write it (default: only compare)")
+    verb.add_argument("--pattern", default="longformer", help="longformer (default) or bigbird")
+    verb.add_argument("--radius", metavar="N", help="tokens seen on each side; or one number for each layer")
+    verb.add_argument("--block", type=int, metavar="N", help="size of bigbird's blocks (default: 64)")
+    verb.add_argument("--positions", default="copy", help="copy (default), interpolate or random")
+    verb.add_argument("--period", type=int, metavar="N", help="copy the first N positions only")
+    verb.add_argument("--task", help="encode, fill, classify, tag, answer or choose (default: the model's)")
+    verb.add_argument("--force", action="store_true", help="replace a model that is there")
+    verb.add_argument("--json", action="store_true", help="print JSON")
+    verb.set_defaults(run=run)
+
+
+def run(arguments: argparse.Namespace) -> int:
+    """Lengthen it and print the report."""
+    radius = _radius(arguments.radius)
+    from longspan.checkpoints.lengthen import lengthen
+
+    report = lengthen(
+        arguments.source,
+        arguments.to,
+        out=arguments.out,
+        pattern=arguments.pattern,
+        radius=radius,
+        block=arguments.block,
+        positions=arguments.positions,
+        period=arguments.period,
+        task=arguments.task,
+        force=arguments.force,
+    )
+    if arguments.json:
+        import json
+
+        print(json.dumps(report.as_json(), indent=1))
+    else:
+        print(report)
+    return 0
+
+
+def _radius(given: str | None) -> int | tuple[int, ...] | None:
+    """A number, or several with commas between."""
+    if given is None:
+        return None
+    try:
+        numbers = tuple(map(int, given.split(",")))
+    except ValueError:
+        raise bad("--radius", "a whole number, or several with commas between", given) from None
+    return numbers[0] if len(numbers) == 1 else numbers

