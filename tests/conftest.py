@@ -4,7 +4,7 @@ import pytest
 import torch
 from hypothesis import settings
 
-from longspan.engine import backends
+from helpers import without_native
 
 torch.set_num_threads(2)
 
@@ -19,5 +19,4 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 @pytest.fixture(autouse=True)
 def _portable(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
     if request.config.getoption("--portable"):
-        kept = {name: place for name, place in backends.BACKENDS.items() if name != "native"}
-        monkeypatch.setattr(backends, "BACKENDS", kept)
+        without_native(monkeypatch)

@@ -1,7 +1,9 @@
-"""What tests of the engine share."""
+"""What tests share."""
 
 import numpy as np
+import pytest
 
+from longspan.engine import backends
 from longspan.engine.plan import Plan
 from longspan.layout import Layout
 from longspan.patterns.base import Pattern
@@ -35,3 +37,9 @@ def true_counts(pattern: Pattern, queries: Layout, keys: Layout, heads: int) -> 
     meet = (q.document == k.document) & q.exists & k.exists
     counts = [np.where(meet, pattern.head(h).count(q, k), 0) for h in range(heads)]
     return np.stack(counts).astype(np.int64)
+
+
+def without_native(monkeypatch: pytest.MonkeyPatch) -> None:
+    """As if the native kernel were not built."""
+    kept = {name: place for name, place in backends.BACKENDS.items() if name != "native"}
+    monkeypatch.setattr(backends, "BACKENDS", kept)

@@ -8,16 +8,15 @@ import pytest
 os.environ["HF_HUB_OFFLINE"] = "1"  # before transformers is imported
 
 from conformance.conftest import one_thread
-from longspan.engine import backends
+from helpers import without_native
 
 __all__ = ["one_thread"]
 
 
 @pytest.fixture(autouse=True, params=["native", "portable"])
 def engine(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> str:
-    kept = {name: place for name, place in backends.BACKENDS.items() if name != "native"}
     if request.param == "portable":
-        monkeypatch.setattr(backends, "BACKENDS", kept)
+        without_native(monkeypatch)
     return str(request.param)
 
 

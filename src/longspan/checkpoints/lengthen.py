@@ -7,7 +7,6 @@ from pathlib import Path
 from typing import Any
 
 import torch
-from torch import nn
 
 from longspan.checkpoints.card import written_files
 from longspan.checkpoints.families import family_of
@@ -19,6 +18,7 @@ from longspan.checkpoints.save import save_model
 from longspan.errors import bad, refused, whole
 from longspan.models.bert import BertConfig
 from longspan.models.bigbird import BigBirdConfig
+from longspan.models.body import copy_local_to_global
 from longspan.models.config import EncoderConfig
 from longspan.models.longformer import LongformerConfig
 from longspan.models.task import TaskModel, build, head_activation
@@ -152,10 +152,10 @@ def lengthened(
     labels = len(known["head.out.weight"]) if source.task in ("classify", "tag") else 2
     with torch.device("meta"), NothingDrawn():
         target = build(config, source.task, labels=labels, **options)
-    for name, _ in list(target.named_parameters()):
-        put(target, name, known[name] if name in known else torch.empty(0))
+    for name, parameter in list(target.named_parameters()):
+        put(target, name, known[name] if name in known else torch.empty(parameter.shape, dtype=table.dtype))
     put(target, "body.embeddings.positions.weight", new)
-    _copy_global(target)
+    copy_local_to_global(target)
     if source.task == "fill":
         tied = is_tied(source)
         put(target, DECODER, target.body.embeddings.words.weight if tied else known[DECODER])
@@ -191,18 +191,6 @@ def _long(
     act = head_activation(old, task)
     same = task not in ("fill", "classify", "choose") or head_activation(made, task) == act
     return made if same else replace(made, head_activation=act)
-
-
-def _copy_global(target: TaskModel) -> None:
-    """The global projections are the local ones, in memory of their own (Longformer, section 3.1)."""
-    for name, module in target.named_modules():
-        local = getattr(module, "qkv", None)
-        if not isinstance(local, nn.Module) or not hasattr(module, "global_query"):
-            continue
-        for leaf in ("weight", "bias"):
-            parts = local.get_parameter(leaf).detach().chunk(3)
-            for kind, part in zip(("query", "key", "value"), parts, strict=True):
-                put(target, f"{name}.global_{kind}.{leaf}", part.clone())
 
 
 def _compared(

@@ -65,6 +65,11 @@ def initialise(module: nn.Module, std: float) -> None:
             nn.init.normal_(part.weight, std=std)
             if isinstance(part, Linear) and part.bias is not None:
                 nn.init.zeros_(part.bias)
+    copy_local_to_global(module)
+
+
+def copy_local_to_global(module: nn.Module) -> None:
+    """Start every global projection as the local one (Longformer, section 3.1)."""
     for part in module.modules():
         if isinstance(part, LongformerAttention):
             part.copy_local_to_global()

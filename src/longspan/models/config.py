@@ -36,7 +36,7 @@ class EncoderConfig:
     pad_id: int = 0
 
     def __post_init__(self) -> None:
-        for name in ("vocab_size", "width", "layers", "heads", "feed_forward", "positions", "types"):
+        for name in ("vocab_size", "width", "heads", "feed_forward", "positions", "types"):
             whole(name, getattr(self, name), 1, most=LARGEST)
         whole("layers", self.layers, 1, most=1024)
         for name in ("position_offset", "pad_id"):

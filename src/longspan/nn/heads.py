@@ -94,7 +94,7 @@ class DeepSpanHead(nn.Module):
 class PoolingHead(nn.Module):
     """One vector for each document: (N, C) -> (documents, C), the mean, maximum or first of its tokens.
 
-    `pooler` keeps the dense layer that BERT trains on its first token; pooling="first" with `pooled` uses it.
+    `pooler` keeps the dense layer that BERT trains on its first token, which `pooler_output` reads.
     """
 
     def __init__(
