@@ -16,13 +16,20 @@ export PIP_CONSTRAINT := $(CURDIR)/constraints.txt
 export PIP_BUILD_CONSTRAINT := $(PIP_CONSTRAINT)
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
 
-.PHONY: help demo test slow lint format bench wheel sanitize clean
+.PHONY: help demo demo-picture demo-engine test slow lint format bench wheel sanitize clean
 .DELETE_ON_ERROR:
 
 help: ## list the targets
-	@sed -n 's/^\([a-z]*\):.*## \(.*\)/make \1\t\2/p' $(MAKEFILE_LIST) | expand -t 16
+	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/make \1\t\2/p' $(MAKEFILE_LIST) | expand -t 20
 
-demo: $(VENV)/installed ## examine this machine, draw the patterns, time attention and a small model
+demo: $(VENV)/installed ## fetch the model, read the documents of examples/ whole, answer questions about them
+	$(BIN)/python examples/demo.py
+
+demo-picture: $(VENV)/installed ## run the demo afresh, then draw its picture and show its output in the README
+	rm -rf build/demo
+	$(BIN)/python docs/pictures/demo.py
+
+demo-engine: $(VENV)/installed ## examine this machine, draw the patterns, time attention and a small model
 	$(BIN)/longspan doctor
 	$(BIN)/longspan draw $(DRAWN) --length 28 --marked 0
 	$(BIN)/longspan draw --svg --out build/pictures

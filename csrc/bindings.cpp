@@ -65,6 +65,14 @@ void backward(const PlanNumbers& numbers, const ViewNumbers& q, const ViewNumber
     succeed(ls_backward(&p, &g, target.c_str()), target);
 }
 
+// Addresses of x, weights, scales, bias, plus and y; then distances of rows of x, plus and y, and rows, inputs and outputs.
+void linear(const std::array<int64_t, 6>& at, const std::array<int64_t, 6>& n, bool gelu, int threads, const std::string& target) {
+    auto floats = [&](int i) { return pointer<const float>(at[i]); };
+    ls_layer layer = {floats(0), pointer<const void>(at[1]), floats(2), floats(3), floats(4), pointer<float>(at[5]),
+                      n[0], n[1], n[2], n[3], n[4], n[5], gelu, threads};
+    succeed(ls_linear(&layer, target.c_str()), target);
+}
+
 std::vector<std::string> targets_where(int (*test)(const char*)) {
     std::vector<std::string> found;
     for (const char* name : names)
@@ -98,6 +106,7 @@ NB_MODULE(_native, m) {
     m.doc() = "Longspan's native kernels.";
     m.def("forward", &forward, nb::call_guard<nb::gil_scoped_release>());
     m.def("backward", &backward, nb::call_guard<nb::gil_scoped_release>());
+    m.def("linear", &linear, nb::call_guard<nb::gil_scoped_release>());
     m.def("abi_version", &ls_abi);
     m.def("targets", [] { return targets_where(ls_target_supported); }, "Instruction sets this CPU can run, best first.");
     m.def("compiled_targets", [] { return targets_where(ls_target_compiled); }, "Instruction sets in this build, best first.");

@@ -1,22 +1,15 @@
 // The C door: checks, the choice of an instruction set, threads and their memory.
-#include <omp.h>
-#include <pthread.h>
-#if defined(__linux__)
-#include <sys/mman.h>
-#endif
-
 #include <algorithm>
 #include <atomic>
-#include <cstdlib>
 #include <cstring>
 #include <functional>
 #include <memory>
 #include <new>
-#include <thread>
 #include <vector>
 
 #include "cpu.h"
 #include "job.h"
+#include "workers.h"
 
 extern const ls_target ls_target_scalar;
 #ifdef LONGSPAN_X86
@@ -24,6 +17,8 @@ extern const ls_target ls_target_avx2, ls_target_avx512;
 #endif
 
 namespace {
+
+using namespace longspan;
 
 struct Choice {
     const ls_target* target;
@@ -41,53 +36,6 @@ const Choice* find(const char* name) {
     for (const Choice& c : choices)
         if (!name || !*name ? c.supported() : !std::strcmp(c.target->name, name)) return &c;
     return nullptr;
-}
-
-// A worker's memory stays with its thread: memory given back to the system is faulted in again at each call.
-struct Scratch {
-    float* data = nullptr;
-    int64_t bytes = 0;
-    float* get(int64_t need) {
-        if (need > bytes) {
-            std::free(data);
-            data = static_cast<float*>(std::aligned_alloc(64, (need + 4095) / 4096 * 4096));
-            bytes = data ? need : 0;
-        }
-        return data;
-    }
-    ~Scratch() { std::free(data); }
-};
-thread_local Scratch scratch;
-
-// A forked child has none of the OpenMP threads its parent may have started: there, workers are started for each call.
-std::atomic<bool> forked{false};
-[[maybe_unused]] const int watch_forks = pthread_atfork(nullptr, nullptr, [] { forked = true; });
-
-template <class Work>
-void on_threads(int threads, Work work) {
-    if (threads <= 1) return work();
-    if (!forked) {
-#pragma omp parallel num_threads(threads)
-        work();
-        return;
-    }
-    std::vector<std::thread> others;
-    try {
-        for (int i = 1; i < threads; i++) others.emplace_back(work);
-    } catch (const std::system_error&) {
-        // The workers there are do it all.
-    }
-    work();
-    for (std::thread& t : others) t.join();
-}
-
-// A large result is fresh memory: in pages of 2 MB it is faulted in with a five-hundredth of the faults.
-void prefer_large_pages(void* memory, int64_t bytes) {
-#if defined(__linux__)
-    const int64_t page = 2 << 20;
-    int64_t begin = (reinterpret_cast<int64_t>(memory) + page - 1) / page * page, end = reinterpret_cast<int64_t>(memory) + bytes;
-    if (end - begin >= 2 * page) madvise(reinterpret_cast<void*>(begin), (end - begin) / page * page, MADV_HUGEPAGE);
-#endif
 }
 
 int run(ls_job& job, int64_t (*need)(const ls_job*), void (*body)(ls_job*, float*)) {
@@ -193,6 +141,47 @@ struct Runs {
     }
 };
 
+// Rows that are put into steps together, few enough for the cache; and rows that a packed panel serves.
+constexpr int64_t TOGETHER = 2048, BAND = 1024;
+
+template <class Body>
+bool share(ls_linear_job& job, int64_t units, int64_t bytes, Body body) {
+    job.next = 0;
+    on_threads(int(std::max<int64_t>(1, std::min<int64_t>(job.layer->threads, units))), [&] {
+        FlushDenormals guard;
+        if (float* memory = scratch.get(bytes)) body(&job, memory);
+    });
+    return job.next >= units;  // as in run(), unless no worker had memory
+}
+
+int multiply(ls_linear_job& job, const ls_target& target) {
+    const int64_t bands = (job.rows + BAND - 1) / BAND, panel = target.linear_panel(&job);
+    job.band = (job.rows + bands - 1) / bands;
+    job.panels = (job.layer->outputs + panel - 1) / panel;
+    job.units = bands * job.panels;
+    return share(job, job.units, target.linear_scratch(&job), target.linear) ? 0 : 1;
+}
+
+int multiply_whole(ls_linear_job& job, const ls_target& target) {
+    const ls_layer& layer = *job.layer;
+    // Rows whose distance divides a page would fall on the same few lines of the cache.
+    job.x_row = (layer.inputs + 31) / 32 * 16;
+    if (job.x_row % 64 == 0) job.x_row += 16;
+    job.most = float(std::min<int64_t>(INT16_MAX, INT32_MAX / (127 * std::max<int64_t>(1, layer.inputs))));
+    const int64_t together = std::min(layer.rows, TOGETHER);
+    static thread_local Scratch kept;
+    float* memory = kept.get(together * (job.x_row + 1) * 4);
+    if (!memory) return 1;
+    job.x = job.words = memory;
+    job.steps = memory + together * job.x_row;
+    for (; job.first < layer.rows; job.first += job.rows) {
+        job.rows = std::min(together, layer.rows - job.first);
+        if (!share(job, (job.rows + 31) / 32, 64, target.quantise)) return 1;  // a few rows are not worth a thread
+        if (int failed = multiply(job, target)) return failed;
+    }
+    return 0;
+}
+
 }  // namespace
 
 extern "C" {
@@ -267,6 +256,19 @@ int ls_backward(const ls_problem* problem, const ls_gradient* gradient, const ch
     job.least = 1;
     job.slots = slots_for(plan, int64_t(problem->dim) * 5 * LS_TILE, 16 << 20);
     return run(job, choice->target->backward_scratch, choice->target->backward);
+}
+
+int ls_linear(const ls_layer* layer, const char* name) {
+    const Choice* choice = find(name);
+    if (!choice || !choice->supported()) return 2;
+    if (layer->rows == 0 || layer->outputs == 0) return 0;
+    ls_linear_job job{};
+    job.layer = layer;
+    if (layer->scales) return multiply_whole(job, *choice->target);
+    job.rows = layer->rows;
+    job.x = layer->x;
+    job.x_row = layer->x_row;
+    return multiply(job, *choice->target);
 }
 
 }

@@ -63,6 +63,17 @@ struct ls_job {
     }
 };
 
+// Rows first .. first + rows of a linear layer, cut into bands of rows by panels of outputs.
+struct ls_linear_job {
+    const ls_layer* layer;
+    int64_t first, rows;
+    const float* x;  // the words of row `first`: the layer's own floats, or what quantise() made
+    int64_t x_row;
+    float *words, *steps;  // what quantise() writes: rows in whole steps, and the size of a step of each; null for floats
+    float most;            // steps, so that no sum of products overflows
+    int64_t band, panels, units, next;
+};
+
 // One instruction set's kernels. Each worker brings scratch memory of the size asked for, aligned to 64 bytes.
 struct ls_target {
     const char* name;
@@ -71,4 +82,8 @@ struct ls_target {
     void (*forward)(ls_job*, float* scratch);
     int64_t (*backward_scratch)(const ls_job*);
     void (*backward)(ls_job*, float* scratch);
+    int64_t (*linear_panel)(const ls_linear_job*);
+    int64_t (*linear_scratch)(const ls_linear_job*);
+    void (*linear)(ls_linear_job*, float* scratch);
+    void (*quantise)(ls_linear_job*, float* scratch);
 };

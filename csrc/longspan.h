@@ -4,7 +4,7 @@
 
 extern "C" {
 
-enum { LS_ABI = 1, LS_TILE = 64, LS_MAX_DIM = 1024 };
+enum { LS_ABI = 2, LS_TILE = 64, LS_MAX_DIM = 1024 };
 enum ls_dtype { LS_F32 = 0, LS_BF16 = 1, LS_F16 = 2 };
 
 // A (rows, heads, dim) tensor; strides count elements and may be anything.
@@ -59,12 +59,24 @@ typedef struct {
     float *dq, *dk, *dv, *drelative, *dcontent, *dtable;
 } ls_gradient;
 
+// A linear layer, y = act(x W' + bias) + plus, in float32. Rows may be any distance apart, their elements are neighbours.
+// `weights` (outputs, inputs) are contiguous: floats, or with `scales` (outputs) whole numbers from -127 to 127 in a byte each.
+typedef struct {
+    const float* x;
+    const void* weights;
+    const float *scales, *bias, *plus;  // or null
+    float* y;
+    int64_t x_row, plus_row, y_row, rows, inputs, outputs;
+    int32_t gelu, threads;
+} ls_layer;
+
 int ls_abi(void);
 // Null if the problem is well formed, else what is wrong with it.
 const char* ls_check(const ls_problem* problem);
-// Both return 0, or 1 when scratch memory could not be had (nothing useful is written then), or 2 for an unknown target.
+// All return 0, or 1 when scratch memory could not be had (nothing useful is written then), or 2 for an unknown target.
 int ls_forward(const ls_problem* problem, const ls_result* result, const char* target);
 int ls_backward(const ls_problem* problem, const ls_gradient* gradient, const char* target);
+int ls_linear(const ls_layer* layer, const char* target);
 int ls_target_compiled(const char* target);
 int ls_target_supported(const char* target);
 int ls_cpu_feature(const char* name);

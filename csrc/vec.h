@@ -5,6 +5,7 @@ typedef float vf __attribute__((vector_size(L * 4)));
 typedef int32_t vi __attribute__((vector_size(L * 4)));
 typedef uint32_t vu __attribute__((vector_size(L * 4)));
 typedef uint16_t vh __attribute__((vector_size(L * 2)));
+typedef int16_t vs __attribute__((vector_size(L * 2)));
 
 #define LS_INLINE static inline __attribute__((always_inline))
 #define LS_INLINE_MEMBER inline __attribute__((always_inline))
@@ -89,6 +90,27 @@ LS_INLINE vf gather(const float* base, const int32_t* index) {
     for (int i = 0; i < L; i++) v[i] = base[index[i]];
     return v;
 #endif
+}
+
+// Each word is two numbers of 16 bits: the sums of their products.
+LS_INLINE vi add_products(vi a, vi b) {
+#if LS_LANES == 8 && defined(__AVX2__)
+    return (vi)_mm256_madd_epi16((__m256i)a, (__m256i)b);
+#elif LS_LANES == 16 && defined(__AVX512BW__)
+    return (vi)_mm512_madd_epi16((__m512i)a, (__m512i)b);
+#elif LS_LANES == 4 && defined(__SSE2__)
+    return (vi)_mm_madd_epi16((__m128i)a, (__m128i)b);
+#else
+    return ((vi)((vu)a << 16) >> 16) * ((vi)((vu)b << 16) >> 16) + (a >> 16) * (b >> 16);
+#endif
+}
+// 2 L bytes with a sign as as many numbers of 16 bits.
+LS_INLINE vi widen_bytes(const int8_t* p) {
+    typedef int8_t bytes __attribute__((vector_size(2 * L)));
+    typedef int16_t halves __attribute__((vector_size(4 * L)));
+    bytes b;
+    __builtin_memcpy(&b, p, sizeof b);
+    return (vi)__builtin_convertvector(b, halves);
 }
 
 // A store that does not bring the line into the cache: outputs are not read again soon.

@@ -9,4 +9,8 @@ extern const ls_target ls_target_avx2 = {
     longspan::avx2::forward,
     longspan::avx2::backward_scratch,
     longspan::avx2::backward,
+    longspan::avx2::linear_panel,
+    longspan::avx2::linear_scratch,
+    longspan::avx2::linear,
+    longspan::avx2::quantise,
 };

@@ -9,4 +9,8 @@ extern const ls_target ls_target_avx512 = {
     longspan::avx512::forward,
     longspan::avx512::backward_scratch,
     longspan::avx512::backward,
+    longspan::avx512::linear_panel,
+    longspan::avx512::linear_scratch,
+    longspan::avx512::linear,
+    longspan::avx512::quantise,
 };

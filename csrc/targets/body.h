@@ -5,6 +5,8 @@
 
 #if defined(__AVX2__)
 #include <immintrin.h>
+#elif defined(__SSE2__)
+#include <emmintrin.h>
 #endif
 
 #include "../job.h"
@@ -19,4 +21,6 @@ namespace longspan::LS_TARGET {
 #include "../labels-inl.h"
 #include "../attend-inl.h"
 #include "../backward-inl.h"
+#include "../gelu-inl.h"
+#include "../linear-inl.h"
 }  // namespace longspan::LS_TARGET

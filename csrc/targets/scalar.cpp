@@ -9,4 +9,8 @@ extern const ls_target ls_target_scalar = {
     longspan::scalar::forward,
     longspan::scalar::backward_scratch,
     longspan::scalar::backward,
+    longspan::scalar::linear_panel,
+    longspan::scalar::linear_scratch,
+    longspan::scalar::linear,
+    longspan::scalar::quantise,
 };

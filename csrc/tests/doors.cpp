@@ -6,6 +6,7 @@
 extern "C" {
 int ls_wide_forward(const ls_problem*, const ls_result*, const char*);
 int ls_wide_backward(const ls_problem*, const ls_gradient*, const char*);
+int ls_wide_linear(const ls_layer*, const char*);
 int ls_wide_supported(const char*);
 }
 #endif
@@ -15,9 +16,9 @@ namespace stress {
 std::vector<Door> doors(const char* only) {
     std::vector<Door> found;
     for (const char* target : {"avx512", "avx2", "scalar"})
-        if (ls_target_supported(target)) found.push_back({target, target, ls_forward, ls_backward});
+        if (ls_target_supported(target)) found.push_back({target, target, ls_forward, ls_backward, ls_linear});
 #if defined(__x86_64__)
-    if (ls_wide_supported("avx512")) found.push_back({"wide", "avx512", ls_wide_forward, ls_wide_backward});
+    if (ls_wide_supported("avx512")) found.push_back({"wide", "avx512", ls_wide_forward, ls_wide_backward, ls_wide_linear});
 #endif
     if (only) std::erase_if(found, [&](const Door& door) { return std::strcmp(door.name, only) != 0; });
     return found;

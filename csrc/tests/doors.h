@@ -10,6 +10,7 @@ struct Door {
     const char *name, *target;
     int (*forward)(const ls_problem*, const ls_result*, const char*);
     int (*backward)(const ls_problem*, const ls_gradient*, const char*);
+    int (*linear)(const ls_layer*, const char*);
 };
 
 // Every target that this machine can run, or only the one named.

@@ -4,6 +4,7 @@
 #include <cstdlib>
 #include <string>
 
+#include "linear.h"
 #include "malformed.h"
 #include "oracle.h"
 #include "run.h"
@@ -77,7 +78,7 @@ int main(int argc, char** argv) {
     if (doors.empty()) return std::puts("no such target here"), 2;
     for (const stress::Door& door : doors) std::printf("target %s\n", door.name);
     long failed = 0, accepted = argc > 2 ? 0 : stress::test_malformed(doors);
-    for (long i = 0; i < cases; i++) failed += !stress::test(first + uint64_t(i), doors);
+    for (long i = 0; i < cases; i++) failed += !(stress::test(first + uint64_t(i), doors) & stress::test_linear(first + uint64_t(i), doors));
     std::printf("%ld passed, %ld failed\n", cases - failed, failed + accepted);
     return failed + accepted != 0;
 }

@@ -10,6 +10,7 @@ import torch
 from torch import Tensor
 from torch.nn import functional as F
 
+from longspan.checkpoints.default import folder_of
 from longspan.checkpoints.files import inside, read_json
 from longspan.checkpoints.load import load_model
 from longspan.checkpoints.save import save_model
@@ -46,6 +47,7 @@ def load(
 ) -> "Reader":
     """A Reader for a folder or a model of the Hugging Face hub, downloaded as data: no code of it is run.
 
+    "default" is the built-in model, which is fetched and lengthened when it is first needed.
     `task` is encode, fill, classify, tag, answer or choose, or what Hugging Face calls it; None is what the
     model was made for. `labels` counts or names the classes of a new head; `tokenizer` is one, or its folder,
     if the model's folder has none. precision="int8" makes the linear layers so, for reading on a CPU.
@@ -56,7 +58,7 @@ def load(
         raise bad("precision", "None or 'int8'", precision, "Use dtype= for floating-point types.")
     Options().but(**options)  # a misspelt option is told before anything is downloaded
     loaded = load_model(
-        folder_or_name,
+        folder_of(folder_or_name),
         None if task is None else task_named(task).name,
         labels=labels,
         dtype=dtype,
@@ -135,7 +137,7 @@ class Reader:
     ) -> Any:
         """Vectors, as sentence-transformers gives them: (C,) for a text, (B, C) for a list, in float32.
 
-        pooling is "mean", "first" or "max", None what the model was trained with; normalise=True gives them
+        pooling is "mean", "first", "max" or, for some models, "salient", None what the model was made for; normalise=True gives them
         length 1. output="tokens" gives one vector for each token instead, (n, C). details=True gives a dict
         with "sentence_embedding" or "token_embeddings" (output=None: both), n_tokens, truncated and windows.
         Windows of a document are averaged, weighted by tokens (pooling="max": their maximum). `prompt`, or
@@ -158,8 +160,13 @@ class Reader:
         return results[0] if given.single else results
 
     def encode_query(self, texts: Any, **options: Any) -> Any:
-        """encode() with the prompt that the model has for queries, if it has one."""
-        return self.encode(texts, **self._prompted("query") | options)
+        """encode() with the prompt that the model has for queries, if it has one.
+
+        A Stitched model reads a query as one block, and all its words count alike.
+        """
+        how, _ = encode.pooling_of(self.model, None, None)
+        alike = {"pooling": "mean"} if how == "salient" else {}
+        return self.encode(texts, **self._prompted("query") | alike | {"whole": True} | options)
 
     def encode_document(self, texts: Any, **options: Any) -> Any:
         """encode() with the prompt that the model has for documents, if it has one."""
@@ -285,7 +292,7 @@ class Reader:
     def __repr__(self) -> str:
         config, weight = self.model.config, next(self.model.parameters())
         kind, dtype = type(self.model.body).__name__, str(weight.dtype).removeprefix("torch.")
-        size = f"{config.layers} layers, {config.width} wide, up to {config.positions} tokens"
+        size = f"{config.layers} layers, {config.width} wide, up to {config.longest} tokens"
         dtype = "int8" if is_quantised(self.model) else dtype
         where = f"{dtype} on {weight.device}, overflow={self.options.overflow!r}"
         return f"Reader({self.task!r}, {kind} of {size}, {where})"

@@ -23,14 +23,15 @@ LAYER = {
     "checkpoints": 6,
     "generation": 6,
     "tasks": 7,
-    "bench": 8,
     "hf": 8,
     "reader": 8,
     "search": 8,
     "training": 8,
-    "cli": 9,
-    "serve": 9,
-    "__main__": 10,
+    "bench": 9,
+    "evaluate": 9,
+    "cli": 10,
+    "serve": 10,
+    "__main__": 11,
 }
 WITHOUT_TORCH = ("errors", "shapes", "layout", "patterns")
 MAY_SEE_THE_NATIVE_CORE = ("longspan.engine.backends.native", "longspan.cli.health", "longspan.bench.ours")

@@ -1,7 +1,10 @@
 """`longspan search`, `index`, `encode`, `pull` and `models` as people meet them."""
 
+import io
 import json
 import os
+import subprocess
+import sys
 from pathlib import Path
 
 import numpy as np
@@ -76,6 +79,66 @@ def test_files_that_cannot_be_read_are_exit_3(capsys: pytest.CaptureFixture[str]
     assert np.load("v.npy").shape == (3, 16)
 
 
+def test_options_may_stand_between_query_and_paths(capsys: pytest.CaptureFixture[str]) -> None:
+    out, _ = told(capsys, "search", "the river", "--top", "1", "docs", "--model", "model", "docs/1.txt")
+    assert out.startswith("1. ")
+    assert "2. " not in out
+    out, _ = told(capsys, "index", "--model", "model", "docs/0.txt", "--json", "docs/2.txt")
+    assert json.loads(out)["files"] == 2
+    told(capsys, "encode", "docs/0.txt", "--out", "v.npy", "--model", "model", "docs/1.txt")
+    assert np.load("v.npy").shape == (2, 16)
+
+
+def test_a_search_as_a_process_ends_with_its_status() -> None:
+    command = [
+        sys.executable,
+        "-m",
+        "longspan",
+        "search",
+        "Rome",
+        "docs",
+        "--mode",
+        "bm25",
+        "--model",
+        "model",
+    ]
+    done = subprocess.run(command, capture_output=True, text=True)
+    assert (done.returncode, done.stdout[:3]) == (0, "1. "), done.stderr
+    for wrong in (["search"], ["search", "Rome", "nowhere"], ["--nothing"]):
+        done = subprocess.run([*command[:3], *wrong], capture_output=True, text=True)
+        assert (done.returncode, done.stdout) == (2, "")
+        assert done.stderr
+
+
+def test_standard_input_is_a_document(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    text = Path("docs/1.txt").read_bytes()
+    monkeypatch.setattr("sys.stdin", io.TextIOWrapper(io.BytesIO(text)))
+    out, _ = told(capsys, "encode", "-", "--model", "model", "--out", "v.npy")
+    assert out.startswith("0\t")
+    assert out.endswith("\t-\n")
+    expected = tiny().encode(text.decode())
+    np.testing.assert_allclose(np.load("v.npy")[0], expected, atol=1e-5)
+
+
+def test_what_may_not_be_looked_into_is_named_and_not_forgotten(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    told(capsys, "index", "docs", "--model", "model")
+    listdir = os.listdir
+
+    def denied(path: Path) -> list[str]:
+        if Path(path).name == "docs":
+            raise PermissionError(13, "Permission denied", str(path))
+        return listdir(path)
+
+    monkeypatch.setattr(os, "listdir", denied)
+    out, err = told(capsys, "search", "Rome", "docs", "--model", "model", status=3)
+    assert out.startswith("1. ")
+    assert "docs: Permission denied" in err
+
+
 def test_documents_become_rows_of_a_table(capsys: pytest.CaptureFixture[str]) -> None:
     out, _ = told(
         capsys, "encode", "docs/1.txt", "docs/0.txt", "--model", "model", "--out", "v.npy", "--json"
@@ -114,17 +177,39 @@ def test_a_stopped_run_says_that_nothing_is_lost(
 
 def test_nothing_in_an_empty_folder(capsys: pytest.CaptureFixture[str]) -> None:
     Path("empty").mkdir()
-    out, _ = told(capsys, "search", "Rome", "empty", "--model", "model")
+    Path("empty/picture.png").touch()
+    out, err = told(capsys, "search", "Rome", "empty", "--model", "model")
     assert out == "nothing found for 'Rome'\n"
+    assert err == "longspan: there are no documents to search; 1 files were skipped.\n"
+
+
+def test_a_path_that_does_not_exist_leaves_no_index_behind(
+    capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    told(capsys, "search", "Rome", "nowhere", status=2)
+    assert not (tmp_path / "cache").exists()
 
 
 def test_words_of_the_query_are_bold_and_escapes_are_not_obeyed() -> None:
     where = {"file": Path("a\x1b.txt"), "page": 3, "line": 1, "start": 0, "end": 9}
-    hit = results.Hit(**where, score=0.5, dense=None, bm25=None, text="Rivers\x1b[2J flow")  # type: ignore[arg-type]
-    (line,) = results.Hits("river", [hit]).lines(colour=True)
+    hit = results.Hit(**where, score=0.5, dense=0.512, bm25=None, text="Rivers\x1b[2J flow")  # type: ignore[arg-type]
+    hits = results.Hits("river", [hit])
+    (line,) = hits.lines(colour=True)
     assert "\033[1mRivers\033[0m" in line
     assert "\x1b[2J" not in line
     assert ", page 3" in line
+    assert "(meaning 0.51)" in line
+    assert hits._repr_html_().startswith("<p>1. <b>a�.txt, page 3</b> <small>meaning 0.51</small><br><mark>")
+
+
+def test_lines_fit_the_terminal() -> None:
+    where = {"file": Path.cwd() / "docs" / "a.txt", "page": None, "line": 7, "start": 0, "end": 9}
+    hit = results.Hit(**where, score=0.5, dense=0.5, bm25=7.25, text="a river flows " * 9)  # type: ignore[arg-type]
+    (shown,) = results.Hits("river", [hit]).lines(width=50)
+    first, *rest = shown.split("\n")
+    assert first == f"1. {Path('docs', 'a.txt')}:7  (meaning 0.50, words 7.2)"
+    assert len(rest) > 2
+    assert all(len(line) <= 50 and line.startswith("   ") for line in rest)
 
 
 def test_a_long_passage_is_shown_where_it_matches() -> None:

@@ -136,13 +136,17 @@ def pdfs() -> dict[str, bytes]:
 
 
 def pages() -> dict[str, bytes]:
-    """HTML that takes some versions of Python's parser too much time or memory: refused or read, but soon."""
+    """HTML that takes Python's parser too much time or memory: refused or read, but soon."""
     return {
-        "comments that never end": b"<!--" * 300_000,
-        "instructions that never end": b"<?" * 500_000,
-        "declarations that never end": b"<!x" * 300_000,
+        "comments that never end": b"<!--" * 1_000_000,
+        "instructions that never end": b"<?" * 2_000_000,
+        "declarations that never end": b"<!x" * 1_000_000,
         "tags that never end": b"<a " * 1_000_000,
         "attributes without end": b"<a" + b" a=1" * 1_000_000,
+        "quotes that never end": b"<a b='" * 500_000,
+        "slashes that never end": b"<a /" * 1_000_000,
+        "end tags that never end": b"</" * 2_000_000,
+        "comments that end in the last byte": b"<!--" * 1_000_000 + b"-->",
         "deep divisions": b"<div>" * 300_000,
         "deep hidden pictures": b"<svg>" * 300_000,
         "numbers too large": b"&#99999999999999999999;" * 100_000,

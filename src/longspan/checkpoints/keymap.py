@@ -11,6 +11,8 @@ BODY: dict[str, tuple[str, ...]] = {
     "embeddings.positions": ("embeddings.position_embeddings",),
     "embeddings.types": ("embeddings.token_type_embeddings",),
     "embeddings.norm": ("embeddings.LayerNorm",),
+    "embeddings.projection": ("embeddings_project",),
+    "relative_bias.table": ("encoder.relative_attention_bias",),
     "layers.#.attention.qkv": (
         "encoder.layer.#.attention.self.query",
         "encoder.layer.#.attention.self.key",

@@ -2,31 +2,28 @@
 
 import os
 import shutil
-from dataclasses import asdict, dataclass, fields, replace
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
 
 import torch
+from torch import Tensor
 
 from longspan.checkpoints.card import written_files
 from longspan.checkpoints.families import family_of
 from longspan.checkpoints.fit import DECODER, NothingDrawn, is_tied, put
 from longspan.checkpoints.likeness import TOLERANCE, Drift, difference, drift
-from longspan.checkpoints.load import load_model
+from longspan.checkpoints.load import LoadedModel, load_model
+from longspan.checkpoints.long_configs import Radius, long_config, stitched_config
 from longspan.checkpoints.positions import stretched
 from longspan.checkpoints.save import save_model
-from longspan.errors import bad, refused, whole
-from longspan.models.bert import BertConfig
-from longspan.models.bigbird import BigBirdConfig
+from longspan.errors import bad, refused
 from longspan.models.body import copy_local_to_global
 from longspan.models.config import EncoderConfig
 from longspan.models.longformer import LongformerConfig
-from longspan.models.task import TaskModel, build, head_activation
+from longspan.models.stitched import StitchedConfig
+from longspan.models.task import TaskModel, build
 from longspan.nn.heads import PoolingHead
-
-PATTERNS = ("longformer", "bigbird")
-RADIUS = 256
-Radius = int | tuple[int, ...]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -91,6 +88,8 @@ def lengthen(
     block: int | None = None,
     positions: str = "copy",
     period: int | None = None,
+    stitching: int | None = None,
+    salience: Tensor | None = None,
     task: str | None = None,
     force: bool = False,
     **where: Any,
@@ -98,9 +97,11 @@ def lengthen(
     """Make the short encoder in a folder or on the hub read `to` tokens, and write it to the folder `out`.
 
     `pattern` is "longformer" (with a `radius`, or one for each layer; by default 256 or half of what the
-    source reads, if that is less) or "bigbird" (with a `block`, 64). `positions` is "copy" (with a `period`),
-    "interpolate" or "random". The new model is compared with the source before anything is written;
-    out=None writes nothing. `force` replaces a model that is there. `where` is as in `load_model`.
+    source reads, if that is less), "bigbird" (with a `block`, 64) or "stitched" (with a `block`, 128, and
+    `stitching`, 2, the number of layers that see across blocks, as far as the `radius`, 64; it has no longest
+    document, and a table (vocab,) of `salience` can weigh its words). `positions` is "copy" (with a
+    `period`), "interpolate" or "random". The new model is compared with the source before anything is
+    written; out=None writes nothing. `force` replaces a model that is there. `where` is as in `load_model`.
     """
     place = None if out is None else _place(Path(out), force=force)
     loaded = load_model(source, task, **where)
@@ -108,24 +109,35 @@ def lengthen(
         raise bad("out", "another folder than the source's", str(out))
     old, dtype = loaded.model, loaded.model.body.embeddings.words.weight.dtype
     old.float()
-    new = lengthened(old, to, pattern=pattern, radius=radius, block=block, positions=positions, period=period)
+    new = lengthened(
+        old,
+        to,
+        pattern=pattern,
+        radius=radius,
+        block=block,
+        positions=positions,
+        period=period,
+        stitching=stitching,
+        salience=salience,
+    )
     report = _compared(old, new, str(source), positions, period)
-    if place is None:
-        return report
+    if salience is not None:
+        new.head.pooling = "salient"  # only now: words that count by their salience give another vector
+    if place is not None:
+        _write(new.to(dtype), loaded, place, report)
+    return replace(report, folder=place)
+
+
+def _write(model: TaskModel, source: LoadedModel, place: Path, report: LengthenReport) -> None:
+    """The model with all that stands beside it, in place at once or not at all."""
     temporary = place.with_name(f".{place.name}.{os.getpid()}.tmp")
     try:
-        save_model(
-            new.to(dtype),
-            temporary,
-            labels=loaded.labels or None,
-            problem=loaded.problem,
-            extra=_neutral(loaded.config),
-        )
-        written_files(temporary, loaded.folder, new.config, report)
+        labels, extra = source.labels or None, _neutral(source.config)
+        save_model(model, temporary, labels=labels, problem=source.problem, extra=extra)
+        written_files(temporary, source.folder, model.config, report)
         _moved(temporary, place)
     finally:
         shutil.rmtree(temporary, ignore_errors=True)
-    return replace(report, folder=place)
 
 
 def lengthened(
@@ -137,14 +149,24 @@ def lengthened(
     block: int | None = None,
     positions: str = "copy",
     period: int | None = None,
+    stitching: int | None = None,
+    salience: Tensor | None = None,
 ) -> TaskModel:
     """The same model with a sparse pattern and `to` positions; it shares the weights of the source."""
-    config = _long(source.config, source.task, to, pattern, radius, block)
+    if pattern == "stitched":
+        if positions != "copy" or period is not None:
+            raise bad("positions", "left out for stitched, which keeps the table", positions)
+        config: EncoderConfig = stitched_config(source.config, radius, block, stitching, salience)
+    else:
+        if stitching is not None or salience is not None:
+            raise bad("stitching and salience", "given for stitched only", pattern)
+        config = long_config(source.config, source.task, to, pattern, radius, block)
     old, offset = source.config, source.config.position_offset
-    table = source.body.embeddings.positions.weight.detach()
-    rows = stretched(table[offset:], to, positions, period=period, std=old.init_std)
-    lead = table[:offset] if offset else table.new_zeros(config.position_offset, old.width)
-    new = torch.cat([lead[: config.position_offset], rows])
+    new = table = source.body.embeddings.positions.weight.detach()
+    if pattern != "stitched":
+        rows = stretched(table[offset:], to, positions, period=period, std=old.init_std)
+        lead = table[:offset] if offset else table.new_zeros(config.position_offset, table.shape[1])
+        new = torch.cat([lead[: config.position_offset], rows])
     head, known = source.head, dict(source.named_parameters(remove_duplicate=False))
     options: dict[str, Any] = {}
     if isinstance(head, PoolingHead):
@@ -156,6 +178,8 @@ def lengthened(
         put(target, name, known[name] if name in known else torch.empty(parameter.shape, dtype=table.dtype))
     put(target, "body.embeddings.positions.weight", new)
     copy_local_to_global(target)
+    if salience is not None:
+        put(target, "head.salience.weight", salience.to(table.dtype).reshape(-1, 1))
     if source.task == "fill":
         tied = is_tied(source)
         put(target, DECODER, target.body.embeddings.words.weight if tied else known[DECODER])
@@ -164,43 +188,16 @@ def lengthened(
     return target.eval()
 
 
-def _long(
-    old: EncoderConfig, task: str, to: int, pattern: str, radius: Radius | None, block: int | None
-) -> EncoderConfig:
-    """The config of the new model, in Hugging Face's words as far as they compute the same."""
-    if not isinstance(old, BertConfig) or old.radius is not None:
-        kind = type(old).__name__.removesuffix("Config")
-        raise bad("source", "a short model that sees everything, such as BERT or RoBERTa", kind)
-    if pattern not in PATTERNS:
-        raise bad("pattern", f"one of {', '.join(PATTERNS)}", pattern)
-    common = {one.name: getattr(old, one.name) for one in fields(EncoderConfig)}
-    common |= {"positions": whole("to", to, 1), "head_activation": "usual"}
-    if pattern == "longformer":
-        if block is not None:
-            raise bad("block", "given for bigbird only", block)
-        # Hugging Face's positions begin behind the padding token: a BERT gets empty rows before its own.
-        seen = min(RADIUS, max(1, old.positions // 2)) if radius is None else radius
-        made: EncoderConfig = LongformerConfig(**common | {"position_offset": old.pad_id + 1, "radius": seen})
-    else:
-        if radius is not None:
-            raise bad("radius", "given for longformer only", radius)
-        # BigBird's own heads for these tasks compute something else; a choice needs the types.
-        kept = task in ("classify", "answer") or (task == "choose" and old.types > 1)
-        size = 64 if block is None else block
-        made = BigBirdConfig(**common | {"position_offset": 0, "block": size, "bert_heads": kept})
-    act = head_activation(old, task)
-    same = task not in ("fill", "classify", "choose") or head_activation(made, task) == act
-    return made if same else replace(made, head_activation=act)
-
-
 def _compared(
     old: TaskModel, new: TaskModel, source: str, positions: str, period: int | None
 ) -> LengthenReport:
     """The report, or the error that the models differ where they must not."""
     config, short = new.config, old.config.positions
-    longformer = isinstance(config, LongformerConfig)
+    longformer, stitched = isinstance(config, LongformerConfig), isinstance(config, StitchedConfig)
     radius = getattr(config, "radius", None)
+    radius = (radius,) * config.layers if isinstance(radius, int) else radius
     near = min(radius) + 1 if radius else config.short  # type: ignore[attr-defined]
+    near = short if stitched else near
     most = min(near, short, period or short)
     beyond = sorted({most, *(n for n in (2 * near - 2, short) if most < n <= short)})
     drifts = tuple(drift(old, new, tokens) for tokens in beyond)
@@ -213,22 +210,23 @@ def _compared(
     put(old, "body.embeddings.positions.weight", before)
     if not error <= TOLERANCE:
         raise refused(source, f"lengthened, it differs by {error:.1e} on documents of up to {most} tokens")
-    why = family_of(config, {}).why_not(config)
+    why = family_of(config, {}).why_not(config, old.task)
     head = [] if old.task == "encode" else [f"head ({old.task})"]
     return LengthenReport(
         source=source,
         folder=None,
         task=old.task,
-        pattern="longformer" if longformer else "bigbird",
+        pattern="longformer" if longformer else "stitched" if stitched else "bigbird",
         short=short,
-        to=config.positions,
-        positions=positions,
-        period=(period or short) if positions == "copy" else None,
+        to=config.longest,
+        positions="kept" if stitched else positions,
+        period=(period or short) if positions == "copy" and not stitched else None,
         radius=radius,
         block=getattr(config, "block", None),
         copied=(
             "embeddings",
             "layers",
+            *(["biases by distance"] if config.buckets else []),
             *(["global projections from the local ones"] if longformer else []),
             *head,
         ),

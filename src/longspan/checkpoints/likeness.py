@@ -65,6 +65,6 @@ def _words(model: TaskModel, count: int) -> Tensor:
 
 def _types(model: TaskModel, lengths: list[int]) -> Tensor | None:
     """The second half of each document is its second part, where the model tells parts apart."""
-    if model.config.types == 1:
+    if model.config.types <= 1:
         return None
     return torch.cat([(torch.arange(n) >= (n + 1) // 2).long() for n in lengths])

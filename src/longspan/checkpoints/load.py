@@ -19,8 +19,11 @@ from longspan.checkpoints.store import Weights, open_weights
 from longspan.errors import bad, refused
 from longspan.models.config import number
 from longspan.models.longformer import LongformerConfig
+from longspan.models.mpnet import MPNetConfig
 from longspan.models.task import TASKS, TaskModel, build
 
+ONE_DROPOUT = (LongformerConfig, MPNetConfig)
+"""Heads on these bodies drop at the body's rate."""
 DTYPES = {"float32": torch.float32, "bfloat16": torch.bfloat16, "float16": torch.float16}
 
 
@@ -120,9 +123,9 @@ def _vectors(
 
 
 def _set_head_dropout(model: TaskModel, raw: Raw) -> None:
-    """Of all families but Longformer a head may drop at another rate than the body."""
+    """Of most families a head may drop at another rate than the body."""
     rate = raw.get("classifier_dropout")
-    if rate is None or isinstance(model.config, LongformerConfig) or not hasattr(model.head, "out"):
+    if rate is None or isinstance(model.config, ONE_DROPOUT) or not hasattr(model.head, "out"):
         return
     rate = number("classifier_dropout", rate, 0.0, 1.0, below=True)
     if model.task in ("classify", "tag", "choose"):

@@ -15,11 +15,11 @@ from longspan.checkpoints.families.longformer import ORIGINAL
 from longspan.checkpoints.fit import is_tied, pieces
 from longspan.checkpoints.keymap import KeyTable
 from longspan.checkpoints.labels import written
+from longspan.checkpoints.load import ONE_DROPOUT
 from longspan.checkpoints.schema import FIELDS, OWN, Raw, written_own
 from longspan.checkpoints.sentence_transformers import write_modules
 from longspan.checkpoints.store import save_weights
 from longspan.errors import bad
-from longspan.models.longformer import LongformerConfig
 from longspan.models.task import Body, TaskModel
 from longspan.nn.heads import PoolingHead
 from longspan.nn.quantised import is_quantised
@@ -29,6 +29,7 @@ _FAMILIAR = {
     OWN,
     *("pad_token_id", "max_position_embeddings", "attention_window", "attention_type", "block_size"),
     *("num_random_blocks", "use_bias", "rescale_embeddings", "is_decoder", "classifier_dropout"),
+    *("embedding_size", "relative_attention_num_buckets"),
 }
 """Fields that mean something to one family; another must not inherit them."""
 _STALE = {*ORIGINAL, "attention_mode", "torch_dtype"}
@@ -53,7 +54,7 @@ def save_model(
         model = TaskModel(model, PoolingHead(model.config.width), "encode")
     place, raw, task = Path(folder), dict(extra or {}), model.task
     family, spares = family_of(model.config, raw), tuple[str, ...]()
-    if family.why_not(model.config):
+    if family.why_not(model.config, task):
         table = family.table(task, None)
         class_name = "Longspan" + CLASSES[task]
         fields = written_own(model.config) | {"model_type": family.own_type}
@@ -122,7 +123,7 @@ def _details(model: TaskModel, labels: Sequence[str] | None, problem: str | None
         fields |= written(labels, problem, len(model.get_parameter("head.out.weight")), raw)
     if model.task == "fill":
         fields["tie_word_embeddings"] = is_tied(model)
-    if model.task in ("classify", "tag", "choose") and not isinstance(model.config, LongformerConfig):
+    if model.task in ("classify", "tag", "choose") and not isinstance(model.config, ONE_DROPOUT):
         rate = vars(model.head)["dropout"]
         fields["classifier_dropout"] = None if rate == model.config.dropout else rate
     return fields

@@ -49,6 +49,7 @@ def common(raw: Raw, *, pad: int, defaults: Raw, offset: bool) -> dict[str, Any]
     known = {**DEFAULTS, **defaults, **raw}
     read = {ours: known[theirs] for theirs, ours in FIELDS.items()}
     text(known, "hidden_act")
+    whole("type_vocab_size", known["type_vocab_size"], 1)
     pad_id = whole("pad_token_id", raw.get("pad_token_id", pad), 0)
     shift = pad_id + 1 if offset else 0
     rows = whole("max_position_embeddings", known["max_position_embeddings"], 1 + shift)

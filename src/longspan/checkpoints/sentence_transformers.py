@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 
 from longspan.checkpoints.files import inside, parse_json, read_json
 from longspan.errors import bad, refused
-from longspan.nn.heads import PoolingHead
+from longspan.nn.heads import POOLINGS, PoolingHead
 
 MODULES = "modules.json"
 _TYPE = re.compile(r"sentence_transformers\.(?:\w+\.){0,8}(\w+)", re.ASCII)
@@ -19,8 +19,8 @@ _MODES = {
     "pooling_mode_mean_sqrt_len_tokens": "mean_sqrt_len_tokens",
     "pooling_mode_weightedmean_tokens": "weightedmean",
     "pooling_mode_lasttoken": "lasttoken",
+    "pooling_mode_salient_tokens": "salient",  # ours alone
 }
-_OURS = ("first", "mean", "max")
 
 
 class Modules(NamedTuple):
@@ -104,6 +104,6 @@ def _pooling(place: Path) -> str:
         )
     else:
         chosen = [ours for mode, ours in _MODES.items() if raw.get(mode) is True]
-    if len(chosen) != 1 or chosen[0] not in _OURS:
+    if len(chosen) != 1 or chosen[0] not in POOLINGS:
         raise bad("pooling_mode", "one of cls, mean, max", chosen, f"Change {path.parent.name}/{path.name}.")
     return str(chosen[0])

@@ -1,12 +1,16 @@
 """The command `longspan`: one verb per file, nothing heavy imported before a verb runs."""
 
 import argparse
+import gc
 import os
 import sys
 from collections.abc import Sequence
+from contextlib import suppress
+from typing import NoReturn
 
 from longspan import __version__
-from longspan.cli import bench, doctor, encode, index, lengthen, models, patterns, pull, search
+from longspan.cli import bench, doctor, encode, eval, index, lengthen, models, patterns, pull, search
+from longspan.cli.parsing import Verb
 from longspan.errors import CheckpointError, DocumentError, InputError, LongspanError
 
 
@@ -32,11 +36,24 @@ def main(argv: Sequence[str] | None = None) -> int:
     return status
 
 
+def script() -> NoReturn:
+    """The program: torch's many objects are seldom searched for garbage, and never torn down at the end."""
+    gc.set_threshold(100_000, 20, 20)
+    try:
+        status = main()
+    except SystemExit as error:  # argparse has told what was wrong
+        status = error.code if isinstance(error.code, int) else 0
+    for stream in (sys.stdout, sys.stderr):
+        with suppress(OSError):
+            stream.flush()
+    os._exit(status)
+
+
 def parser() -> argparse.ArgumentParser:
     """All verbs and their options."""
     top = argparse.ArgumentParser(prog="longspan", description="Transformers that read whole long documents.")
     top.add_argument("--version", action="version", version=f"longspan {__version__}")
-    verbs = top.add_subparsers(metavar="command", required=True)
-    for verb in (search, index, encode, lengthen, pull, models, doctor, patterns, bench):
+    verbs = top.add_subparsers(metavar="command", required=True, parser_class=Verb)
+    for verb in (search, index, encode, lengthen, pull, models, doctor, patterns, bench, eval):
         verb.add_to(verbs)
     return top

@@ -1,4 +1,4 @@
-"""`longspan bench attention` and `longspan bench model`: time Longspan and its peers in turn."""
+"""`longspan bench attention`, `model` and `search`: time Longspan and its peers in turn."""
 
 import argparse
 from pathlib import Path
@@ -20,6 +20,12 @@ def add_to(verbs: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None
     model = subjects.add_parser("model", help="whole models: Longformer and BigBird, base size")
     _add_common(model)
     model.set_defaults(run=run_model)
+    search = subjects.add_parser("search", help="the built-in model: encoding, queries, start, updates")
+    _add_common(search)
+    search.add_argument(
+        "--text", type=Path, metavar="DIR", help="what to read (default: examples/, else made-up text)"
+    )
+    search.set_defaults(run=run_search)
 
 
 def _add_common(subject: argparse.ArgumentParser) -> None:
@@ -60,5 +66,20 @@ def run_model(arguments: argparse.Namespace) -> int:
         rounds=arguments.rounds,
         threads=arguments.threads,
         json=arguments.json,
+    )
+    return 0
+
+
+def run_search(arguments: argparse.Namespace) -> int:
+    """Hand the options to the benchmark of search."""
+    from longspan.bench import search
+
+    search.run(
+        short=arguments.short,
+        names=arguments.cases,
+        rounds=arguments.rounds,
+        threads=arguments.threads,
+        json=arguments.json,
+        text=arguments.text,
     )
     return 0

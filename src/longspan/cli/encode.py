@@ -14,7 +14,7 @@ def add_to(verbs: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None
         help="one vector for each document",
         epilog="example: longspan encode report.txt minutes.md --out vectors.npy",
     )
-    verb.add_argument("paths", nargs="+", metavar="FILE", help="files and folders")
+    verb.add_argument("paths", nargs="+", metavar="FILE", help="files and folders; - alone is standard input")
     verb.add_argument("--out", type=Path, required=True, metavar="FILE.npy", help="the vectors, (files, C)")
     verb.add_argument("--model", metavar="MODEL", default="default", help="a folder or a name on the hub")
     verb.add_argument("--json", action="store_true", help="print JSON")
@@ -26,21 +26,10 @@ def run(arguments: argparse.Namespace) -> int:
     import numpy as np
 
     import longspan
-    from longspan.checkpoints.default import folder_of
-    from longspan.errors import LongspanError
     from longspan.search.results import printable
-    from longspan.search.update import listed
-    from longspan.text.documents import read
-    from longspan.text.walk import walk
 
-    files, texts, failed = [], [], []
-    for path in walk(listed(arguments.paths)):
-        try:
-            texts.append(read(path).text)
-            files.append(path)
-        except (LongspanError, OSError) as error:
-            failed.append({"file": str(path), "reason": getattr(error, "strerror", None) or str(error)})
-    reader = longspan.load(folder_of(arguments.model), task="encode", overflow="window")
+    files, texts, failed = _read(arguments.paths)
+    reader = longspan.load(arguments.model, task="encode", overflow="window")
     found = reader.encode_document(texts, details=True)
     vectors = [one.pop("sentence_embedding") for one in found]
     table = np.stack(vectors) if vectors else np.zeros((0, reader.model.config.width), np.float32)
@@ -51,9 +40,7 @@ def run(arguments: argparse.Namespace) -> int:
         temporary.replace(arguments.out)
     finally:
         temporary.unlink(missing_ok=True)
-    rows = [
-        {"row": i, "file": str(path)} | one for i, (path, one) in enumerate(zip(files, found, strict=True))
-    ]
+    rows = [{"row": i, "file": name} | one for i, (name, one) in enumerate(zip(files, found, strict=True))]
     if arguments.json:
         print(json.dumps({"out": str(arguments.out), "shape": table.shape, "rows": rows, "failed": failed}))
     else:
@@ -62,3 +49,26 @@ def run(arguments: argparse.Namespace) -> int:
     for failure in failed:
         print(f"longspan: {printable(failure['file'])}: {printable(failure['reason'])}", file=sys.stderr)
     return 3 if failed else 0
+
+
+def _read(paths: list[str]) -> tuple[list[str], list[str], list[dict[str, str]]]:
+    """Names and texts of what can be read, and what cannot."""
+    from longspan.errors import LongspanError
+    from longspan.search.update import listed
+    from longspan.text.documents import read, read_stream
+    from longspan.text.walk import walk
+
+    if paths == ["-"]:
+        return ["-"], [read_stream(sys.stdin.buffer).text], []
+    files, texts, failed = [], [], []
+
+    def fail(path: Path, reason: str) -> None:
+        failed.append({"file": str(path), "reason": reason})
+
+    for path in walk(listed(paths), failed=fail):
+        try:
+            texts.append(read(path).text)
+            files.append(str(path))
+        except (LongspanError, OSError) as error:
+            fail(path, getattr(error, "strerror", None) or str(error))
+    return files, texts, failed

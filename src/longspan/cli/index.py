@@ -55,6 +55,9 @@ def opened(arguments: argparse.Namespace) -> "Index":
     """The index that the options name; its place in the cache follows from the paths and the model."""
     if not arguments.paths and arguments.index is None:
         raise bad("PATH", "given, unless --index is", None)
+    for path in arguments.paths:
+        if not Path(path).expanduser().exists():  # told before an index is made for it
+            raise bad("PATH", "a file or folder that exists", path)
     from longspan.search.index import Index
     from longspan.search.store import Store
 
@@ -83,6 +86,9 @@ def updated(index: "Index", paths: list[str]) -> "Report":
         raise
     for path, reason in report.failed:
         print(f"longspan: {printable(str(path))}: {printable(reason)}", file=sys.stderr)
+    if not len(index):
+        skipped = f"; {len(report.skipped)} files were skipped" if report.skipped else ""
+        print(f"longspan: there are no documents to search{skipped}.", file=sys.stderr)
     if report.truncated:
         print(f"longspan: {report.truncated:,} tokens were not read.", file=sys.stderr)
     return report

@@ -12,9 +12,13 @@ def add_to(verbs: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None
     verb.add_argument("source", metavar="SOURCE", help="a folder, or the name of a model on the hub")
     verb.add_argument("--to", type=int, default=4096, metavar="N", help="tokens to read (default: 4096)")
     verb.add_argument("--out", type=Path, metavar="DIR", help="where to write it (default: only compare)")
-    verb.add_argument("--pattern", default="longformer", help="longformer (default) or bigbird")
+    verb.add_argument("--pattern", default="longformer", help="longformer (default), bigbird or stitched")
     verb.add_argument("--radius", metavar="N", help="tokens seen on each side; or one number for each layer")
-    verb.add_argument("--block", type=int, metavar="N", help="size of bigbird's blocks (default: 64)")
+    verb.add_argument("--block", type=int, metavar="N", help="size of blocks (bigbird: 64, stitched: 128)")
+    verb.add_argument(
+        "--stitching", type=int, metavar="N", help="stitched: layers that see across blocks (2)"
+    )
+    verb.add_argument("--salience", action="store_true", help="stitched: rare words of BERT's count more")
     verb.add_argument("--positions", default="copy", help="copy (default), interpolate or random")
     verb.add_argument("--period", type=int, metavar="N", help="copy the first N positions only")
     verb.add_argument("--task", help="encode, fill, classify, tag, answer or choose (default: the model's)")
@@ -27,6 +31,7 @@ def run(arguments: argparse.Namespace) -> int:
     """Lengthen it and print the report."""
     radius = _radius(arguments.radius)
     from longspan.checkpoints.lengthen import lengthen
+    from longspan.checkpoints.salience import shipped
 
     report = lengthen(
         arguments.source,
@@ -37,6 +42,8 @@ def run(arguments: argparse.Namespace) -> int:
         block=arguments.block,
         positions=arguments.positions,
         period=arguments.period,
+        stitching=arguments.stitching,
+        salience=shipped() if arguments.salience else None,
         task=arguments.task,
         force=arguments.force,
     )

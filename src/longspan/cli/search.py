@@ -3,6 +3,7 @@
 import argparse
 import json
 import os
+import shutil
 import sys
 
 from longspan.cli.index import add_common, opened, updated
@@ -19,6 +20,7 @@ def add_to(verbs: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None
     verb.add_argument("paths", nargs="*", metavar="PATH", help="files and folders (default: all of --index)")
     verb.add_argument("--top", type=int, default=5, metavar="N", help="passages to show (default: 5)")
     verb.add_argument("--mode", default="hybrid", metavar="MODE", help="hybrid (default), dense or bm25")
+    verb.add_argument("--by", default="passage", metavar="WHAT", help="passage (default) or document")
     add_common(verb)
     verb.set_defaults(run=run)
 
@@ -27,20 +29,27 @@ def run(arguments: argparse.Namespace) -> int:
     """Print the best passages; 3 if some files could not be read."""
     from longspan.search.rank import asked
 
-    asked(arguments.query, arguments.top, arguments.mode)  # a mistake is told before hours of reading
+    asked(
+        arguments.query, arguments.top, arguments.mode, arguments.by
+    )  # a mistake is told before hours of reading
     with opened(arguments) as index:
         report = updated(index, arguments.paths)
         if not arguments.json and (report.encoded or report.moved or report.removed):
             print(f"longspan: {report}", file=sys.stderr)
         inside = arguments.paths or None
-        hits = index.search(arguments.query, arguments.top, mode=arguments.mode, inside=inside)
+        hits = index.search(
+            arguments.query, arguments.top, mode=arguments.mode, by=arguments.by, inside=inside
+        )
         if arguments.json:
-            state = {"query": arguments.query, "mode": arguments.mode, "index": str(index.folder)}
+            state = {"query": arguments.query, "mode": arguments.mode, "by": arguments.by}
+            state |= {"index": str(index.folder)}
             results = [{"rank": rank} | hit.as_dict() for rank, hit in enumerate(hits, 1)]
             print(
                 json.dumps(state | {"model": index.model, "results": results} | {"update": report.as_dict()})
             )
         else:
-            colour = sys.stdout.isatty() and not os.environ.get("NO_COLOR")
-            print("\n\n".join(hits.lines(colour=colour)) or repr(hits))
+            seen = sys.stdout.isatty()
+            width = min(110, shutil.get_terminal_size().columns) if seen else None
+            lines = hits.lines(colour=seen and not os.environ.get("NO_COLOR"), width=width)
+            print("\n\n".join(lines) or repr(hits))
     return 3 if report.failed else 0

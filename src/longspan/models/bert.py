@@ -1,11 +1,11 @@
-"""BERT, RoBERTa, XLM-R and MiniLM: the short models that people lengthen (Devlin et al. 2019)."""
+"""BERT, RoBERTa, XLM-R, MiniLM and ELECTRA: the short models that people lengthen (Devlin et al. 2019)."""
 
 from dataclasses import dataclass
 
 from torch import Tensor, nn
 
 from longspan.engine.plan import plan
-from longspan.errors import whole
+from longspan.errors import bad, whole
 from longspan.layout import Layout
 from longspan.models import body
 from longspan.models.config import EncoderConfig
@@ -30,6 +30,8 @@ class BertConfig(EncoderConfig):
 
     def __post_init__(self) -> None:
         super().__post_init__()
+        if self.buckets:
+            raise bad("buckets", "0 in a BERT", self.buckets, "Use MPNetConfig for biases by distance.")
         if self.radius is not None:
             whole("radius", self.radius, 1)
 

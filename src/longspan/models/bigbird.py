@@ -103,14 +103,16 @@ class BigBird(nn.Module):
         self.embeddings = body.embeddings(config, scale=scale, norm_last=True)
         # No attention dropout: neither the paper's code nor Hugging Face's drops any in the sparse path.
         self.layers = body.layers(config, lambda: SelfAttention(config.width, config.heads, bias=config.bias))
+        self.relative_bias = body.relative_bias(config)
         self.checkpointing = False
         body.initialise(self, config.init_std)
 
     def forward(self, ids: Tensor, layout: Layout, types: Tensor | None = None) -> Tensor:
         x = self.embeddings(ids, layout, types)
         marked = bool(layout.marked_rows.size)
+        labels, biases = body.distances(self.relative_bias, self.config.short)
         seen = []
         for layer in range(self.config.layers):
             pattern = self.config.pattern(layer, training=self.training, marked=marked)
-            seen.append((plan(pattern, layout, heads=self.config.heads),))
+            seen.append((plan(pattern, layout, heads=self.config.heads, labels=labels), biases))
         return body.run(self.layers, x, seen, checkpointing=self.checkpointing)

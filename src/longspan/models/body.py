@@ -7,11 +7,13 @@ import torch
 from torch import Tensor, nn
 from torch.utils.checkpoint import checkpoint
 
+from longspan.engine.labels import ClippedDistance
 from longspan.models.config import EncoderConfig
-from longspan.nn.attention import LongformerAttention, SelfAttention
+from longspan.nn.attention import Biases, LongformerAttention, SelfAttention
 from longspan.nn.embeddings import Embeddings
 from longspan.nn.layer import EncoderLayer
 from longspan.nn.linear import Linear
+from longspan.nn.relative import RelativeBias
 
 
 def embeddings(config: EncoderConfig, *, scale: float = 1.0, norm_last: bool = False) -> Embeddings:
@@ -21,6 +23,7 @@ def embeddings(config: EncoderConfig, *, scale: float = 1.0, norm_last: bool = F
         width=config.width,
         positions=config.positions,
         types=config.types,
+        narrow=config.narrow,
         offset=config.position_offset,
         eps=config.norm_eps,
         dropout=config.dropout,
@@ -44,6 +47,16 @@ def layers(
         )
         for _ in range(config.layers)
     )
+
+
+def relative_bias(config: EncoderConfig) -> RelativeBias | None:
+    """The biases by distance that all layers share, None if there are none."""
+    return RelativeBias(config.buckets, config.heads) if config.buckets else None
+
+
+def distances(bias: RelativeBias | None, reach: int) -> tuple[ClippedDistance | None, Biases]:
+    """Labels for plans and what is added by them; `reach` is how far a token sees, but for global ones."""
+    return (None, ()) if bias is None else bias(reach)
 
 
 def run(stack: nn.ModuleList, x: Tensor, seen: Sequence[tuple[Any, ...]], *, checkpointing: bool) -> Tensor:

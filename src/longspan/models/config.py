@@ -8,6 +8,7 @@ from longspan.nn.activations import activation
 
 LARGEST = 2**24
 """No size of a model may exceed this: a config is data from anywhere."""
+MOST_BUCKETS = 256
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -25,7 +26,11 @@ class EncoderConfig:
     position_offset: int = 0
     "Rows of the position table before position 0 (RoBERTa: 2)."
     types: int = 1
-    "Segments that are told apart by an embedding."
+    "Segments that are told apart by an embedding; 0: there is no such table."
+    narrow: int | None = None
+    "Size of the embeddings, if they are projected to `width` (ELECTRA's small models); None: `width`."
+    buckets: int = 0
+    "Buckets of distances, each with a bias for every head, the same in all layers (MPNet: 32); 0: no biases."
     activation: str = "gelu"
     head_activation: str = "usual"
     'In the head of fill, classify and choose; "usual" is what the family has there.'
@@ -36,13 +41,17 @@ class EncoderConfig:
     pad_id: int = 0
 
     def __post_init__(self) -> None:
-        for name in ("vocab_size", "width", "heads", "feed_forward", "positions", "types"):
+        for name in ("vocab_size", "width", "heads", "feed_forward", "positions"):
             whole(name, getattr(self, name), 1, most=LARGEST)
         whole("layers", self.layers, 1, most=1024)
-        for name in ("position_offset", "pad_id"):
+        for name in ("position_offset", "pad_id", "types", "buckets"):
             whole(name, getattr(self, name), 0, most=LARGEST)
         if self.width % self.heads:
             raise bad("width", f"a multiple of the {self.heads} heads", self.width)
+        if self.narrow is not None:
+            whole("narrow", self.narrow, 1, most=LARGEST)
+        if self.buckets % 4 or self.buckets > MOST_BUCKETS:
+            raise bad("buckets", f"a multiple of 4, at most {MOST_BUCKETS}", self.buckets)
         if self.pad_id >= self.vocab_size:
             raise bad("pad_id", f"less than the vocabulary, {self.vocab_size}", self.pad_id)
         activation(self.activation)
@@ -52,6 +61,11 @@ class EncoderConfig:
             number(name, getattr(self, name), 0.0, 1.0, below=True)
         number("norm_eps", self.norm_eps, 1e-20, 1.0)
         number("init_std", self.init_std, 0.0, 100.0)
+
+    @property
+    def longest(self) -> int:
+        """Tokens that are read at once."""
+        return self.positions
 
 
 def number(name: str, value: object, least: float, most: float, *, below: bool = False) -> float:

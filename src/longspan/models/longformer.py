@@ -80,16 +80,19 @@ class Longformer(nn.Module):
         self.layers = body.layers(
             config, lambda: kind(config.width, config.heads, dropout=config.attention_dropout)
         )
+        self.relative_bias = body.relative_bias(config)
         self.checkpointing = False
         body.initialise(self, config.init_std)
 
     def forward(self, ids: Tensor, layout: Layout, types: Tensor | None = None) -> Tensor:
         config, x = self.config, self.embeddings(ids, layout, types)
-        plans = [plan(pattern, layout, heads=config.heads) for pattern in config.patterns]
+        assert isinstance(config.radius, tuple)
+        labels, biases = body.distances(self.relative_bias, max(config.radius))
+        plans = [plan(pattern, layout, heads=config.heads, labels=labels) for pattern in config.patterns]
         apart: tuple[Any, ...] = ()
         if not config.share_global_projections:
-            apart = (GlobalRows.of(layout, config.heads, config.width),)
-        seen = [(pairs, *apart) for pairs in plans]
+            apart = (GlobalRows.of(layout, config.heads, config.width, labels),)
+        seen = [(pairs, *apart, biases) for pairs in plans]
         return body.run(self.layers, x, seen, checkpointing=self.checkpointing)
 
 

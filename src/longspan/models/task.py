@@ -12,6 +12,8 @@ from longspan.models.bigbird import BigBird, BigBirdConfig
 from longspan.models.body import initialise
 from longspan.models.config import EncoderConfig
 from longspan.models.longformer import Longformer, LongformerConfig
+from longspan.models.mpnet import MPNet, MPNetConfig
+from longspan.models.stitched import Stitched, StitchedConfig
 from longspan.nn.heads import (
     DeepSpanHead,
     FirstTokenHead,
@@ -22,7 +24,7 @@ from longspan.nn.heads import (
 )
 
 TASKS = ("encode", "fill", "classify", "tag", "answer", "choose")
-Body = Longformer | BigBird | Bert
+Body = Longformer | BigBird | Bert | MPNet | Stitched
 
 
 class TaskModel(nn.Module):
@@ -45,13 +47,17 @@ class TaskModel(nn.Module):
         return self.body.config
 
     def forward(self, ids: Tensor, layout: Layout, types: Tensor | None = None) -> Tensor:
-        return self.head(self.body(ids, layout, types), layout, types)  # type: ignore[no-any-return]
+        x = self.body(ids, layout, types)
+        seen = self.head.weights(ids) if isinstance(self.head, PoolingHead) else types
+        return self.head(x, layout, seen)  # type: ignore[no-any-return]
 
 
 BODIES: dict[type[EncoderConfig], Callable[[Any], Body]] = {
     LongformerConfig: Longformer,
     BigBirdConfig: BigBird,
     BertConfig: Bert,
+    MPNetConfig: MPNet,
+    StitchedConfig: Stitched,
 }
 
 
@@ -72,10 +78,11 @@ def build(config: EncoderConfig, task: str, *, labels: int = 2, **options: Any) 
 def _head(body: Body, task: str, labels: int, options: dict[str, Any]) -> nn.Module:
     c = body.config
     if task == "encode":
-        return PoolingHead(c.width, **options)
+        salient = isinstance(c, StitchedConfig) and c.salience
+        return PoolingHead(c.width, words=c.vocab_size if salient else None, **options)
     act = head_activation(c, task)
     if task == "fill":
-        return MaskedLanguageHead(body.embeddings.words, act=act, eps=c.norm_eps)
+        return MaskedLanguageHead(c.width, body.embeddings.words, act=act, eps=c.norm_eps)
     if task == "classify":
         # RoBERTa's family drops before the dense layer too; BERT's is its pooler.
         roberta = c.position_offset > 0 or isinstance(c, BigBirdConfig)
@@ -101,7 +108,8 @@ def head_activation(c: EncoderConfig, task: str) -> str:
         return c.head_activation
     if task == "fill":
         # RoBERTa's family decodes through gelu, whatever its layers have.
-        gelu = isinstance(c, LongformerConfig) or (isinstance(c, BertConfig) and c.position_offset > 0)
+        roberta = isinstance(c, BertConfig) and c.position_offset > 0
+        gelu = roberta or isinstance(c, (LongformerConfig, MPNetConfig))
         return "gelu" if gelu else c.activation
     bigbird = isinstance(c, BigBirdConfig) and not c.bert_heads
     return c.activation if bigbird and task == "classify" else "tanh"

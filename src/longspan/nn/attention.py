@@ -9,16 +9,22 @@ from torch import Tensor, nn
 
 from longspan.engine.call import attention
 from longspan.engine.dropout import Dropout
+from longspan.engine.labels import Labels
 from longspan.engine.plan import Plan, plan
+from longspan.engine.terms import ScoreTable
 from longspan.layout import Layout
 from longspan.nn.linear import Linear, wide
+from longspan.nn.relative import ByHead
 from longspan.patterns.full import Full
 from longspan.shapes import IntArray
+
+Biases = tuple[ScoreTable, ...]
 
 
 class SelfAttention(nn.Module):
     """x (N, C) to the context of each row (N, C), before the output projection `out`.
 
+    `biases` are added to scores, by the labels of the plan.
     `scratch` (N, 3C) holds queries, keys and values where nothing is differentiated: fresh memory is slow.
     """
 
@@ -28,9 +34,12 @@ class SelfAttention(nn.Module):
         self.out = Linear(width, width)
         self.heads, self.dropout = heads, dropout
 
-    def forward(self, x: Tensor, pairs: Plan, *, scratch: Tensor | None = None) -> Tensor:
+    def forward(
+        self, x: Tensor, pairs: Plan, biases: Biases = (), *, scratch: Tensor | None = None
+    ) -> Tensor:
         q, k, v = self.qkv(x, scratch).view(len(x), 3, self.heads, -1).unbind(1)  # (N, 3C) -> (N, H, D)
-        return attention(q, k, v, pairs, dropout=fresh_dropout(self)).flatten(1)  # (N, H, D) -> (N, C)
+        context = attention(q, k, v, pairs, terms=biases, dropout=fresh_dropout(self))
+        return context.flatten(1)  # (N, H, D) -> (N, C)
 
 
 class Group(NamedTuple):
@@ -57,32 +66,35 @@ class GlobalRows:
     many: Group | None
 
     @staticmethod
-    def of(layout: Layout, heads: int, width: int) -> "GlobalRows":
-        """What `layout` marks."""
+    def of(layout: Layout, heads: int, width: int, labels: Labels | None = None) -> "GlobalRows":
+        """What `layout` marks; `labels` for plans whose pairs have biases."""
         document, marked = layout.sites.document, layout.marked_rows
         few = np.bincount(document[marked], minlength=layout.documents) * heads < width
         chosen = few[document[marked]]
         return GlobalRows(
-            _absorbed(layout, marked[chosen], heads), _projected(layout, marked[~chosen], heads)
+            _absorbed(layout, marked[chosen], heads, labels),
+            _projected(layout, marked[~chosen], heads, labels),
         )
 
 
-def _absorbed(layout: Layout, rows: IntArray, heads: int) -> Group | None:
+def _absorbed(layout: Layout, rows: IntArray, heads: int, labels: Labels | None = None) -> Group | None:
     if not rows.size:
         return None
     site = layout.sites[np.repeat(rows, heads)]
     # Full() reads no positions, dropout does: each head of a row gets one of its own, and drops other keys.
     position = site.position * heads + np.tile(np.arange(heads, dtype=np.int32), rows.size)
     queries = Layout(replace(site, position=position, last=position), layout.lengths)
-    return Group(torch.from_numpy(rows), None, plan(Full(), queries, layout, heads=1))
+    by_head = None if labels is None else ByHead(labels, heads)
+    return Group(torch.from_numpy(rows), None, plan(Full(), queries, layout, heads=1, labels=by_head))
 
 
-def _projected(layout: Layout, rows: IntArray, heads: int) -> Group | None:
+def _projected(layout: Layout, rows: IntArray, heads: int, labels: Labels | None = None) -> Group | None:
     if not rows.size:
         return None
     seen = np.flatnonzero(np.isin(layout.sites.document, layout.sites.document[rows]))
     keys = None if seen.size == layout.size else torch.from_numpy(seen)
-    pairs = plan(Full(), layout.take(rows), layout if keys is None else layout.take(seen), heads=heads)
+    among = layout if keys is None else layout.take(seen)
+    pairs = plan(Full(), layout.take(rows), among, heads=heads, labels=labels)
     return Group(torch.from_numpy(rows), keys, pairs)
 
 
@@ -96,14 +108,23 @@ class LongformerAttention(nn.Module):
         self.out = Linear(width, width)
         self.heads, self.dropout = heads, dropout
 
-    def forward(self, x: Tensor, pairs: Plan, marked: GlobalRows, *, scratch: Tensor | None = None) -> Tensor:
+    def forward(
+        self,
+        x: Tensor,
+        pairs: Plan,
+        marked: GlobalRows,
+        biases: Biases = (),
+        *,
+        scratch: Tensor | None = None,
+    ) -> Tensor:
         q, k, v = self.qkv(x, scratch).view(len(x), 3, self.heads, -1).unbind(1)  # (N, 3C) -> (N, H, D)
-        context = attention(q, k, v, pairs, dropout=fresh_dropout(self)).flatten(1)  # (N, H, D) -> (N, C)
+        context = attention(q, k, v, pairs, terms=biases, dropout=fresh_dropout(self))
+        context = context.flatten(1)  # (N, H, D) -> (N, C)
         for group, read in ((marked.few, self._absorbed), (marked.many, self._projected)):
             if group is not None:
                 rows = group.rows.to(x.device)
                 put = context.index_copy if torch.is_grad_enabled() else context.index_copy_
-                context = put(0, rows, read(x, x[rows], group))
+                context = put(0, rows, read(x, x[rows], group, biases))
         return context
 
     def copy_local_to_global(self) -> None:
@@ -113,7 +134,7 @@ class LongformerAttention(nn.Module):
             for projection, local in zip(projections, getattr(self.qkv, name).chunk(3), strict=True):
                 getattr(projection, name).data.copy_(local.data)
 
-    def _projected(self, x: Tensor, marked: Tensor, group: Group) -> Tensor:
+    def _projected(self, x: Tensor, marked: Tensor, group: Group, biases: Biases = ()) -> Tensor:
         """All keys through the global projections."""
         seen = x if group.keys is None else x[group.keys.to(x.device)]
         q, k, v = (
@@ -124,9 +145,9 @@ class LongformerAttention(nn.Module):
                 (self.global_value, seen),
             )
         )
-        return attention(q, k, v, group.pairs, dropout=fresh_dropout(self)).flatten(1)
+        return attention(q, k, v, group.pairs, terms=biases, dropout=fresh_dropout(self)).flatten(1)
 
-    def _absorbed(self, x: Tensor, marked: Tensor, group: Group) -> Tensor:
+    def _absorbed(self, x: Tensor, marked: Tensor, group: Group, biases: Biases = ()) -> Tensor:
         """The queries through the key projection, the result through the value projection."""
         rows, width = marked.shape
         size = width // self.heads
@@ -136,7 +157,8 @@ class LongformerAttention(nn.Module):
         )
         carried = torch.einsum("ghd,hdc->ghc", wide(q), key).to(x.dtype).reshape(rows * self.heads, 1, width)
         seen, dropout = x.unsqueeze(1), fresh_dropout(self)  # (N, C) -> (N, 1, C): one wide head
-        mean = attention(carried, seen, seen, group.pairs, scale=size**-0.5, dropout=dropout)
+        by_head = tuple(ScoreTable(one.table.t().reshape(-1, 1)) for one in biases)  # (L, H) -> (H * L, 1)
+        mean = attention(carried, seen, seen, group.pairs, scale=size**-0.5, terms=by_head, dropout=dropout)
         context = (
             torch.einsum("ghc,hdc->ghd", wide(mean).view(rows, self.heads, width), value)
             .flatten(1)
@@ -149,7 +171,8 @@ class LongformerAttention(nn.Module):
         if dropout is None:
             return context + bias
         ones = x.new_ones(1, 1, 1).expand(seen.shape)
-        kept = attention(carried, seen, ones, group.pairs, scale=size**-0.5, dropout=dropout)[:, 0, :1]
+        kept = attention(carried, seen, ones, group.pairs, scale=size**-0.5, terms=by_head, dropout=dropout)
+        kept = kept[:, 0, :1]
         return context + (kept.view(rows, self.heads, 1) * bias.view(self.heads, size)).flatten(1)
 
 

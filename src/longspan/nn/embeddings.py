@@ -6,12 +6,14 @@ from torch.nn import functional as F
 
 from longspan.errors import bad
 from longspan.layout import Layout
+from longspan.nn.linear import Linear
 
 
 class Embeddings(nn.Module):
     """ids (N,) to the first hidden states (N, C): word + position + type, norm and dropout.
 
     Position p of a document reads row p + `offset` of the table (RoBERTa keeps its first rows for padding).
+    Without `types` there is no such table (MPNet). Tables that are `narrow` are projected to C (ELECTRA).
     """
 
     def __init__(
@@ -21,6 +23,7 @@ class Embeddings(nn.Module):
         width: int,
         positions: int,
         types: int,
+        narrow: int | None = None,
         offset: int = 0,
         eps: float,
         dropout: float,
@@ -28,10 +31,12 @@ class Embeddings(nn.Module):
         norm_last: bool = False,
     ) -> None:
         super().__init__()
-        self.words = nn.Embedding(vocab, width)
-        self.positions = nn.Embedding(positions + offset, width)
-        self.types = nn.Embedding(types, width)
-        self.norm = nn.LayerNorm(width, eps)
+        size = width if narrow is None else narrow
+        self.words = nn.Embedding(vocab, size)
+        self.positions = nn.Embedding(positions + offset, size)
+        self.types = nn.Embedding(types, size) if types else None
+        self.norm = nn.LayerNorm(size, eps)
+        self.projection = None if narrow is None else Linear(narrow, width)
         self.offset, self.limit, self.scale = offset, positions, scale
         self.dropout, self.norm_last = dropout, norm_last
 
@@ -41,11 +46,16 @@ class Embeddings(nn.Module):
         x = self.words(ids)  # (N,) -> (N, C)
         if self.scale != 1.0:
             x = x * self.scale
-        kinds = self.types.weight[0] if types is None else self.types(types)
-        x = x.add_(kinds).add_(self.positions(places))
+        if self.types is not None:
+            x = x.add_(self.types.weight[0] if types is None else self.types(types))
+        x = x.add_(self.positions(places))
         if self.norm_last:
-            return self.norm(F.dropout(x, self.dropout, self.training))  # type: ignore[no-any-return]
-        return F.dropout(self.norm(x), self.dropout, self.training)
+            x = self.norm(F.dropout(x, self.dropout, self.training))
+        else:
+            x = F.dropout(self.norm(x), self.dropout, self.training)
+        if self.projection is not None:
+            x = self.projection(x)  # (N, narrow) -> (N, C)
+        return x
 
     def _check(self, ids: Tensor, layout: Layout, types: Tensor | None) -> None:
         if ids.shape != (layout.size,):
@@ -61,8 +71,10 @@ class Embeddings(nn.Module):
                 longest,
                 repair,
             )
+        if types is not None and self.types is None:
+            raise bad("types", "None, as the model has none", tuple(types.shape))
         for name, given, table in (("ids", ids, self.words), ("types", types, self.types)):
-            if given is None:
+            if given is None or table is None:
                 continue
             if given.shape != ids.shape:
                 raise bad(name, f"of shape {tuple(ids.shape)} like `ids`", tuple(given.shape))

@@ -13,20 +13,20 @@ from longspan.nn.activations import activation
 from longspan.nn.layer import FeedForward
 from longspan.nn.linear import Linear
 
-POOLINGS = ("mean", "first", "max")
+POOLINGS = ("mean", "first", "max", "salient")
 HIDDEN = 1e6
 """Taken from the scores of question tokens, as BigBird's answer head does."""
 
 
 class MaskedLanguageHead(nn.Module):
-    """The word at each row: (N, C) -> (N, vocab). The decoder's weight is the embedding's."""
+    """The word at each row: (N, C) -> (N, vocab). The decoder's weight is the embedding's, of its size."""
 
-    def __init__(self, words: nn.Embedding, *, act: str, eps: float) -> None:
+    def __init__(self, width: int, words: nn.Embedding, *, act: str, eps: float) -> None:
         super().__init__()
-        vocab, width = words.weight.shape
-        self.dense = Linear(width, width)
-        self.norm = nn.LayerNorm(width, eps)
-        self.decoder = Linear(width, vocab)
+        vocab, size = words.weight.shape
+        self.dense = Linear(width, size)
+        self.norm = nn.LayerNorm(size, eps)
+        self.decoder = Linear(size, vocab)
         self.decoder.weight = cast(nn.Parameter, words.weight)
         self.act = activation(act)
 
@@ -94,20 +94,37 @@ class DeepSpanHead(nn.Module):
 class PoolingHead(nn.Module):
     """One vector for each document: (N, C) -> (documents, C), the mean, maximum or first of its tokens.
 
-    `pooler` keeps the dense layer that BERT trains on its first token, which `pooler_output` reads.
+    "salient" is the mean by the weight that each of the `words` of the vocabulary has. `pooler` keeps the
+    dense layer that BERT trains on its first token, which `pooler_output` reads.
     """
 
     def __init__(
-        self, width: int, *, pooling: str = "mean", normalise: bool = False, pooler: bool = False
+        self,
+        width: int,
+        *,
+        pooling: str = "mean",
+        normalise: bool = False,
+        pooler: bool = False,
+        words: int | None = None,
     ) -> None:
         super().__init__()
         if pooling not in POOLINGS:
             raise bad("pooling", f"one of {', '.join(POOLINGS)}", pooling)
+        if pooling == "salient" and words is None:
+            raise bad("pooling", "another one for a model whose words have no salience", pooling)
         self.pooling, self.normalise = pooling, normalise
         self.dense = Linear(width, width) if pooler else None
+        self.salience = None if words is None else nn.Embedding(words, 1)
 
-    def forward(self, x: Tensor, layout: Layout, types: Tensor | None = None) -> Tensor:
-        vectors = pool(x, layout, self.pooling)
+    def weights(self, ids: Tensor, pooling: str | None = None) -> Tensor | None:
+        """How much each token counts (N,), None if all count alike."""
+        if (pooling or self.pooling) != "salient" or self.salience is None:
+            return None
+        found: Tensor = self.salience(ids).squeeze(1)
+        return found
+
+    def forward(self, x: Tensor, layout: Layout, weights: Tensor | None = None) -> Tensor:
+        vectors = pool(x, layout, self.pooling, weights)
         return F.normalize(vectors, dim=-1) if self.normalise else vectors
 
     def pooler_output(self, x: Tensor, layout: Layout) -> Tensor:
@@ -117,8 +134,8 @@ class PoolingHead(nn.Module):
         return torch.tanh(self.dense(pool(x, layout, "first")))
 
 
-def pool(x: Tensor, layout: Layout, how: str) -> Tensor:
-    """The tokens of each document as one vector: (N, C) -> (documents, C)."""
+def pool(x: Tensor, layout: Layout, how: str, weights: Tensor | None = None) -> Tensor:
+    """The tokens of each document as one vector: (N, C) -> (documents, C); by `weights` (N,) if "salient"."""
     if how == "first":
         return x[first_rows(layout).to(x.device)]
     site = layout.sites
@@ -129,6 +146,11 @@ def pool(x: Tensor, layout: Layout, how: str) -> Tensor:
     if len(lengths) and not int(lengths.min()):
         raise bad("document", "at least one token long", 0)
     kept = x if len(rows) == len(x) else x[rows]
+    if how == "salient":
+        assert weights is not None
+        share = weights.to(x.dtype)[rows].unsqueeze(1)
+        total = torch.segment_reduce(torch.cat((kept * share, share), 1), "sum", lengths=lengths, axis=0)
+        return total[:, :-1] / total[:, -1:]
     pooled: Tensor = torch.segment_reduce(kept, how, lengths=lengths, axis=0)
     return pooled
 

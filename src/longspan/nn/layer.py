@@ -12,15 +12,15 @@ from longspan.nn.rows import by_rows
 
 
 class FeedForward(nn.Module):
-    """x (N, C) through a wider layer and back."""
+    """x (N, C) through a wider layer and back, and what is to be added."""
 
     def __init__(self, width: int, inner: int, act: str) -> None:
         super().__init__()
         self.up, self.down = Linear(width, inner), Linear(inner, width)
         self.act = activation(act)
 
-    def forward(self, x: Tensor) -> Tensor:
-        return self.down(self.act(self.up(x)))  # type: ignore[no-any-return]
+    def forward(self, x: Tensor, plus: Tensor | None = None) -> Tensor:
+        return self.down(self.up(x, then=self.act), plus=plus)  # type: ignore[no-any-return]
 
 
 class EncoderLayer(nn.Module):
@@ -49,8 +49,11 @@ class EncoderLayer(nn.Module):
 
     def _rest(self, x: Tensor, context: Tensor) -> Tensor:
         """All that is done to each row by itself."""
-        x = self.attention_norm(self._drop(self.attention.out(context)).add_(x))
-        return self.feed_forward_norm(self._drop(self.feed_forward(x)).add_(x))  # type: ignore[no-any-return]
+        x = self.attention_norm(self._added(self.attention.out, context, x))
+        return self.feed_forward_norm(self._added(self.feed_forward, x, x))  # type: ignore[no-any-return]
 
-    def _drop(self, x: Tensor) -> Tensor:
-        return F.dropout(x, self.dropout, self.training)
+    def _added(self, step: nn.Module, x: Tensor, rest: Tensor) -> Tensor:
+        """The residual; what is dropped is dropped before it is added."""
+        if self.training and self.dropout:
+            return F.dropout(step(x), self.dropout).add_(rest)
+        return step(x, plus=rest)  # type: ignore[no-any-return]

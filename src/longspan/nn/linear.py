@@ -1,8 +1,16 @@
-"""The linear layer: torch's, but half types are widened on a CPU, and results can go to reused memory."""
+"""The linear layer, by torch or the native core; half types are widened on a CPU, memory can be reused."""
+
+from types import ModuleType
 
 import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
+
+from longspan.engine import backends
+from longspan.nn.activations import Activation
+
+PAGE = 1024
+"""Floats. Rows a multiple of a page apart fall on the same few lines of the cache, and are read slowly."""
 
 
 class Linear(nn.Module):
@@ -20,15 +28,23 @@ class Linear(nn.Module):
         self.weight = nn.Parameter(torch.zeros(outputs, inputs))
         self.bias = nn.Parameter(torch.zeros(outputs)) if bias else None
 
-    def forward(self, x: Tensor, into: Tensor | None = None) -> Tensor:
-        """The result, written to `into` where that is given; nothing may be differentiated then."""
+    def forward(
+        self,
+        x: Tensor,
+        into: Tensor | None = None,
+        *,
+        then: Activation | None = None,
+        plus: Tensor | None = None,
+    ) -> Tensor:
+        """then(x W' + b) + plus; with `into` it is written there, and nothing may be differentiated."""
         weight, bias = wide(self.weight), None if self.bias is None else wide(self.bias)
-        if into is None or weight.dtype != x.dtype:
-            result = F.linear(wide(x), weight, bias).to(x.dtype)
-            return result if into is None else into.copy_(result)
-        if bias is None:
-            return torch.mm(x, weight.t(), out=into)
-        return torch.addmm(bias, x, weight.t(), out=into)
+        if not torch.is_grad_enabled() and native(x, weight) is not None:
+            return natively(x, weight, bias, into=into, then=then, plus=plus)
+        if into is not None and weight.dtype == x.dtype:
+            if bias is None:
+                return after(torch.mm(x, weight.t(), out=into), then, plus, into)
+            return after(torch.addmm(bias, x, weight.t(), out=into), then, plus, into)
+        return after(F.linear(wide(x), weight, bias).to(x.dtype), then, plus, into)
 
     def extra_repr(self) -> str:
         outputs, inputs = self.weight.shape
@@ -38,3 +54,56 @@ class Linear(nn.Module):
 def wide(x: Tensor) -> Tensor:
     """x in float32 if it is of a half type on a CPU."""
     return x.float() if x.device.type == "cpu" and x.dtype in (torch.bfloat16, torch.float16) else x
+
+
+def after(y: Tensor, then: Activation | None, plus: Tensor | None, into: Tensor | None = None) -> Tensor:
+    """then(y) + plus, in `into` where that is given; y may be used up."""
+    y = y if then is None else then(y)
+    y = y if plus is None else y.add_(plus) if then is None or not torch.is_grad_enabled() else y + plus
+    return y if into is None or y is into else into.copy_(y)
+
+
+def native(x: Tensor, weight: Tensor) -> ModuleType | None:
+    """The native core, if it is built and computes x (N, in) with these weights faster than torch."""
+    fits = x.device.type == "cpu" and x.dim() == 2 and x.shape[1] == weight.shape[1]
+    plain = type(x) is Tensor and weight.is_contiguous() and weight.dtype in (torch.float32, torch.int8)
+    if not fits or not plain or x.dtype == torch.float64 or torch.compiler.is_compiling():
+        return None
+    core = backends.native_module()
+    return core if core is not None and core.serves_linear(weight.dtype) else None
+
+
+def natively(
+    x: Tensor,
+    weight: Tensor,
+    bias: Tensor | None,
+    *,
+    scales: Tensor | None = None,
+    into: Tensor | None,
+    then: Activation | None,
+    plus: Tensor | None,
+) -> Tensor:
+    """then(x W' + b) + plus by the native core: a row has the same bits whatever rows stand beside it."""
+    core, fused, outputs = backends.native_module(), then in (None, F.gelu), len(weight)
+    assert core is not None
+    room = into
+    if room is None or room.dtype != torch.float32 or room.stride(1) != 1:
+        apart = outputs + 16 * (
+            then is not None and outputs % PAGE == 0
+        )  # read by another layer, not returned
+        room = torch.empty(len(x), apart)[:, :outputs]
+    core.linear(
+        _rows(x),
+        weight,
+        bias,
+        scales=scales,
+        plus=None if plus is None or not fused else _rows(plus),
+        gelu=then is F.gelu,
+        into=room,
+    )
+    return after(room.to(x.dtype), None if fused else then, None if fused else plus, into)
+
+
+def _rows(x: Tensor) -> Tensor:
+    x = wide(x)
+    return x if x.stride(1) == 1 else x.contiguous()

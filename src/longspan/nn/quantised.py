@@ -1,17 +1,20 @@
-"""Linear layers in int8: a scale for each weight row, and a scale and a middle for each token it reads."""
+"""Linear layers in int8: each weight row and each token has a scale of its own."""
 
 import warnings
+from typing import Any
 
 import torch
 from torch import Tensor, nn
 
+from longspan.engine import backends
 from longspan.errors import BackendError, bad
+from longspan.nn.activations import Activation
 from longspan.nn.layer import EncoderLayer
-from longspan.nn.linear import Linear, wide
+from longspan.nn.linear import Linear, after, natively, wide
 from longspan.nn.rows import ROWS
 
 STEPS = 64
-"""Activations go from -64 to 64: the product of two pairs still fits the 16 bits that AVX2 adds them in."""
+"""In torch's kernels activations go from -64 to 64: two products still fit the 16 bits that AVX2 adds in."""
 WEIGHT_STEPS = 127
 SMALLEST = 1e-30
 """Rows that are all of one value are scaled by this, lest they are divided by 0."""
@@ -20,8 +23,9 @@ SMALLEST = 1e-30
 class QuantisedLinear(nn.Module):
     """x (N, in) to (N, out), for reading only; a quarter of the memory of a float32 Linear.
 
-    Products are summed in whole numbers, which is exact, and a row's scale and middle are its own: a row's
-    result has the same bits whatever rows stand beside it.
+    The native core multiplies with activations of 13 to 16 bits, torch's kernels (where the core is missing,
+    or the processor's VNNI instructions make them faster) with 7. Products are summed in whole numbers, which
+    is exact, and a row's scale is its own: a row's result has the same bits whatever rows stand beside it.
 
     >>> layer = Linear(3, 2)
     >>> layer.weight.data.fill_(0.5).shape
@@ -31,32 +35,64 @@ class QuantisedLinear(nn.Module):
     tensor([[0.5000, 0.5000]])
     """
 
+    weight: Tensor
+    scales: Tensor
     bias: Tensor
-    totals: Tensor
-    "Sums of the rounded weight rows, for the middle of a token: small values far from it then cancel."
 
     def __init__(self, linear: Linear) -> None:
         super().__init__()
         weight = wide(linear.weight.detach())
         outputs, self.inputs = weight.shape
-        scales = weight.abs().amax(1).clamp_(min=SMALLEST).double() / WEIGHT_STEPS
-        zeros = torch.zeros(outputs, dtype=torch.long)
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")  # torch means to move these types to another package
-            whole = torch.quantize_per_channel(weight, scales, zeros, 0, torch.qint8)
-        self._packed = torch.ops.quantized.linear_prepack(whole, None)
+        scales = weight.abs().amax(1).clamp_(min=SMALLEST) / WEIGHT_STEPS
         bias = torch.zeros(outputs) if linear.bias is None else wide(linear.bias.detach()).clone()
         self.register_buffer("bias", bias, persistent=False)
-        self.register_buffer("totals", whole.dequantize().sum(1), persistent=False)
+        core = backends.native_module()
+        self._torch = None if core and core.serves_linear(torch.int8) else TorchBytes(weight, scales)
+        if self._torch is None:
+            whole = (weight / scales[:, None]).round_().to(torch.int8)
+            self.register_buffer("weight", whole, persistent=False)
+            self.register_buffer("scales", scales, persistent=False)
 
-    def forward(self, x: Tensor, into: Tensor | None = None) -> Tensor:
-        """The result, written to `into` where that is given."""
+    def forward(
+        self,
+        x: Tensor,
+        into: Tensor | None = None,
+        *,
+        then: Activation | None = None,
+        plus: Tensor | None = None,
+    ) -> Tensor:
+        """then(x W' + b) + plus, written to `into` where that is given."""
         if torch.is_grad_enabled() and x.requires_grad:
             raise BackendError(
                 "int8 layers cannot be trained. Read under torch.no_grad(), "
                 "or train in float32 and load the result with precision='int8'."
             )
-        result = x.new_empty(len(x), len(self.bias)) if into is None else into
+        if self._torch is not None:
+            return after(self._torch(x, wide(self.bias)), then, plus, into)
+        scales, bias = wide(self.scales), wide(self.bias)
+        return natively(x, self.weight, bias, scales=scales, into=into, then=then, plus=plus)
+
+    def extra_repr(self) -> str:
+        return f"{self.inputs}, {len(self.bias)}, int8"
+
+
+class TorchBytes:
+    """Products by torch's fbgemm kernels: rows in steps around a middle, within 7 bits."""
+
+    def __init__(self, weight: Tensor, scales: Tensor) -> None:
+        if "fbgemm" not in torch.backends.quantized.supported_engines:
+            raise BackendError("int8 needs longspan's native core or torch's fbgemm kernels. Use float32.")
+        zeros = torch.zeros(len(weight), dtype=torch.long)
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # torch means to move these types to another package
+            whole = torch.quantize_per_channel(weight, scales.double(), zeros, 0, torch.qint8)
+        self.packed: Any = torch.ops.quantized.linear_prepack(whole, None)
+        self.totals = whole.dequantize().sum(1)
+        "Sums of the rounded weight rows, for the middle of a token: small values far from it then cancel."
+
+    def __call__(self, x: Tensor, bias: Tensor) -> Tensor:
+        """The layer's result."""
+        result = x.new_empty(len(x), len(bias))
         for start in range(0, len(x), ROWS):  # in pieces, whose intermediates stay in the cache
             rows = wide(x[start : start + ROWS])
             low, high = rows.aminmax(dim=1, keepdim=True)
@@ -65,14 +101,11 @@ class QuantisedLinear(nn.Module):
             # fuses a product and a sum in some lanes but not in others.
             steps = (rows - middle).mul_(STEPS / reach).round_()
             sums = torch.ops.quantized.linear_with_input_q_dq_qweight_dq_output_fp32(
-                steps, 1.0, STEPS, self._packed
+                steps, 1.0, STEPS, self.packed
             )
-            constant = (middle * self.totals).add_(self.bias)
+            constant = (middle * self.totals).add_(bias)
             result[start : start + ROWS] = sums.mul_(reach / STEPS).add_(constant)
         return result
-
-    def extra_repr(self) -> str:
-        return f"{self.inputs}, {len(self.bias)}, int8"
 
 
 def quantise(model: nn.Module) -> nn.Module:
@@ -81,8 +114,6 @@ def quantise(model: nn.Module) -> nn.Module:
     Embeddings, norms, heads, and Longformer's projections of global rows, which read few rows or have their
     weights read directly, stay as they are.
     """
-    if "fbgemm" not in torch.backends.quantized.supported_engines:
-        raise BackendError("int8 needs torch's fbgemm kernels, which only x86 processors have. Use float32.")
     for layer in [module for module in model.modules() if isinstance(module, EncoderLayer)]:
         for owner, name in (
             (layer.attention, "qkv"),

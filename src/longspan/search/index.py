@@ -2,6 +2,7 @@
 
 import time
 from collections.abc import Iterable, Iterator, Sequence
+from contextlib import nullcontext, suppress
 from dataclasses import replace
 from functools import cached_property
 from pathlib import Path
@@ -12,10 +13,12 @@ import numpy as np
 
 import longspan
 from longspan.errors import LongspanError, bad
-from longspan.search.rank import any_word, asked, fused, scan
-from longspan.search.results import Hit, Hits
-from longspan.search.store import File, Row, Store, slots_of
-from longspan.search.update import Report, bar, digest, fingerprint, listed, within
+from longspan.search.rank import asked, fused, one_thread
+from longspan.search.results import Hits
+from longspan.search.store import File, Row, Store
+from longspan.search.update import Report, bar, digest, fingerprint, is_gone, listed, stamp_of, within
+from longspan.search.view import View
+from longspan.shapes import FloatArray
 from longspan.text.documents import Document, read
 from longspan.text.walk import walk
 
@@ -36,7 +39,7 @@ class Index:
 
     def __init__(self, store: Store, model: "str | Path | Reader | None") -> None:
         self._store, self._model = store, model
-        self._seen: tuple[int, int] | None = None
+        self._last: tuple[tuple[int, int], View] | None = None
 
     @classmethod
     def open(cls, folder: str | Path, model: "str | Path | Reader | None" = None) -> Self:
@@ -55,28 +58,36 @@ class Index:
     @property
     def model(self) -> str | None:
         """What the index was made with."""
-        return self._store.get("model")
+        return self._store.db.get("model")
 
     @cached_property
     def reader(self) -> "Reader":
         """The model, loaded when it is first needed; it must be the one that the index was made with."""
-        given = self._model
+        given, stamp = self._model, None
         if given is None or isinstance(given, str | Path):
             from longspan.checkpoints.default import folder_of
 
             name = str(given or self.model or "default")
-            reader = longspan.load(folder_of(name), task="encode", overflow="window")
+            folder = folder_of(name)
+            stamp = stamp_of(Path(folder))
+            reader = longspan.load(folder, task="encode", overflow="window")
         else:
             reader, name = given, "a Reader"
-        mark, known = fingerprint(reader), self._store.get("fingerprint")
-        if known is None:
-            with self._store.transaction():
-                self._store.put(fingerprint=mark, model=name)
-        elif known != mark:
-            raise bad(
-                "model", f"the one that the index was made with ({self.model})", name, "Rebuild the index."
-            )
+        if stamp is None or stamp != self._store.db.get("stamp"):
+            self._recognise(reader, name, stamp)
         return reader
+
+    def _recognise(self, reader: "Reader", name: str, stamp: str | None) -> None:
+        """Compare a model with the one that the index was made with, and note what both are known by."""
+        mark, known = fingerprint(reader), self._store.db.get("fingerprint")
+        if known not in (None, mark):
+            made = f"the one that the index was made with ({self.model})"
+            what = f"{name}, which has changed since" if name == self.model else name
+            raise bad("model", made, what, "Rebuild the index with --rebuild, or use another folder.")
+        notes = {"fingerprint": mark, "model": self.model or name} | ({"stamp": stamp} if stamp else {})
+        # An index that is made already is of use where it cannot be written.
+        with suppress(LongspanError) if known else nullcontext(), self._store.db.transaction():
+            self._store.db.put(**notes)
 
     def add(self, paths: str | Path | Iterable[str | Path], *, progress: bool | None = None) -> Report:
         """Bring the index up to date with files and folders; whatever is gone from them is removed.
@@ -94,7 +105,7 @@ class Index:
                 self._encode(group, report, shown.update)
                 done += sum(file.size for file, _ in group)
                 shown.total = round(report.n_tokens * max(1.0, total / max(done, 1)))
-        if report.removed or report.changed:
+        if report.removed or report.encoded:
             self._store.compact()
         report.seconds = time.perf_counter() - began
         return report
@@ -102,8 +113,9 @@ class Index:
     def _compare(self, roots: Sequence[Path], report: Report) -> list[File]:
         """The files that must be encoded; those that are gone, renamed or only touched are dealt with."""
         known = {file.path: file for file in self._store.files()}
-        found = dict.fromkeys(walk(roots, skipped=lambda path, why: report.skipped.append((path, why))))
-        gone = {path for path in known if path not in found and within(path, roots) and not path.exists()}
+        skip, fail = ((lambda *told, to=to: to.append(told)) for to in (report.skipped, report.failed))
+        found = dict.fromkeys(walk(roots, skipped=skip, failed=fail))
+        gone = {path for path in known if path not in found and within(path, roots) and is_gone(path)}
         lost = {known[path].digest: path for path in gone}
         wanted, renamed = [], []
         for path in found:
@@ -129,7 +141,7 @@ class Index:
         gone -= {path for path, _ in renamed}
         report.removed = len(gone)
         if gone or renamed:
-            with self._store.transaction():
+            with self._store.db.transaction():
                 self._store.remove(sorted(gone))
                 for path, file in renamed:
                     self._store.move(path, file)
@@ -158,15 +170,21 @@ class Index:
 
         texts = [document.text for _, document in group]
         encoded = encode(self.reader, texts, advance=advance)
-        with self._store.transaction():
-            for (file, document), (spans, vectors, reading) in zip(group, encoded, strict=True):
-                rows = [_row(document, span.start, span.end) for span in spans]
-                self._store.add(replace(file, **reading._asdict()), vectors, rows)
-        for (file, _), (_, _, reading) in zip(group, encoded, strict=True):
+        added = [
+            (
+                replace(file, **one.reading._asdict()),
+                one.table,
+                [_row(document, span.start, span.end) for span in one.passages],
+            )
+            for (file, document), one in zip(group, encoded, strict=True)
+        ]
+        with self._store.db.transaction():
+            self._store.add(added)
+        for (file, _), one in zip(group, encoded, strict=True):
             report.changed += file.id > 0
             report.added += file.id == 0
-            report.n_tokens += reading.n_tokens
-            report.truncated += reading.truncated
+            report.n_tokens += one.reading.n_tokens
+            report.truncated += one.reading.truncated
 
     def search(
         self,
@@ -174,86 +192,61 @@ class Index:
         top: int = 10,
         *,
         mode: str = "hybrid",
+        by: str = "passage",
         inside: str | Path | Iterable[str | Path] | None = None,
     ) -> Hits:
         """The `top` passages that answer `query` best, only from the files or folders `inside` if given.
 
-        mode is "dense" (an exact scan for the largest cosine), "bm25" (words) or "hybrid" (both).
+        mode is "dense" (meaning), "bm25" (words) or "hybrid" (both). For meaning, every passage is compared
+        with the query, and of the nearest the parts, too. by="document" gives of each document the passage
+        that answers best, and ranks documents as wholes: half by themselves, half by that passage.
         """
-        asked(query, top, mode)
-        files = self._files()
-        if inside is not None:
-            roots = listed(inside)
-            files = [file for file in files if within(file.path, roots)]
-        if not sum(file.passages for file in files):
+        asked(query, top, mode, by)
+        roots = None if inside is None else listed(inside)
+        if not len(self):
             return Hits(query, [])
-        depth = max(DEPTH, top) if mode == "hybrid" else top
-        dense = {} if mode == "bm25" else self._by_meaning(query, depth, files)
-        words = {} if mode == "dense" else self._by_words(query, depth, files)
-        scores = dense or words
-        if mode == "hybrid":
-            scores = fused(dense, words)
-        best = sorted(scores, key=lambda number: (-scores[number], number))[:top]
-        return Hits(query, [self._hit(n, scores[n], dense.get(n), words.get(n)) for n in best])
+        vector = None if mode == "bm25" else self._vector(query)
+        with self._store.db.snapshot(), self._store.db.sound():
+            view, depth = self._view(), max(DEPTH, top) if mode == "hybrid" else top
+            rows = view.rows(roots)
+            dense, words = view.both(query, vector, depth, rows, mode=mode, by=by)
+            scores = fused(dense, words) if mode == "hybrid" else dense or words
+            found = [view.hit(n, scores[n], dense.get(n), words.get(n)) for n in list(scores)[:top]]
+        return Hits(query, found)
 
-    def _by_meaning(self, query: str, count: int, files: Sequence[File]) -> dict[int, float]:
-        """Passages and their cosines, largest first: every one is looked at."""
-        vector = self.reader.encode_query(query, normalise=True, progress=False, overflow="window")
-        slots = slots_of(files)
-        rows, scores = scan(self._vectors, vector, slots, count)
-        begins = np.array([file.slot for file in files])
-        owners = np.searchsorted(begins, rows, side="right") - 1
-        numbers = [files[i].first + int(row) - files[i].slot - 1 for i, row in zip(owners, rows, strict=True)]
-        return dict(zip(numbers, scores.tolist(), strict=True))
+    def _vector(self, query: str) -> FloatArray:
+        reader = self.reader
+        with one_thread():
+            vector: FloatArray = reader.encode_query(query, normalise=True, progress=False, overflow="window")
+        return vector.astype(np.float32)
 
-    def _by_words(self, query: str, count: int, files: Sequence[File]) -> dict[int, float]:
-        """Passages and their BM25, largest first."""
-        words = any_word(query)
-        if not words:
-            return {}
-        limit, values = "", []
-        if len(files) < len(self._files()):
-            limit = "AND rowid IN (SELECT id FROM passages WHERE file IN (SELECT value FROM json_each(?)))"
-            values = [str([file.id for file in files])]
-        found = self._store.rows(
-            f"SELECT rowid, -rank FROM words WHERE words MATCH ? {limit} ORDER BY rank LIMIT ?",
-            *(words, *values, count),
-        )
-        return dict(found)
-
-    def _hit(self, number: int, score: float, dense: float | None, bm25: float | None) -> Hit:
-        row = self._store.rows("SELECT file, start, stop, page, line FROM passages WHERE id = ?", number)[0]
-        text = self._store.rows("SELECT text FROM words WHERE rowid = ?", number)[0][0]
-        path = next(file.path for file in self._files() if file.id == row[0])
-        start, end, page, line = row[1:]
-        where = {"file": path, "page": page, "line": line, "start": start, "end": end}
-        return Hit(**where, score=score, dense=dense, bm25=bm25, text=text)
-
-    def _files(self) -> list[File]:
-        """The files as they are now, with their vectors, also after another process has written."""
-        version = self._store.version
-        if version != self._seen:
-            self._known, self._vectors, self._seen = self._store.files(), self._store.vectors(), version
-        return self._known
+    def _view(self) -> View:
+        """The index as it is now, also after another process has written."""
+        version = self._store.db.version
+        if self._last is None or version != self._last[0]:
+            with self._store.db.sound():
+                self._last = version, View(self._store)
+        return self._last[1]
 
     @property
     def files(self) -> list[Path]:
         """What the index holds."""
-        return sorted(file.path for file in self._files())
+        return sorted(file.path for file in self._view().files)
 
     def __len__(self) -> int:
-        return sum(file.passages for file in self._files())
+        return len(self._view())
 
     def __bool__(self) -> bool:
         return True
 
     def verify(self) -> None:
         """Read everything and compare it with its checksums; damage is an error."""
-        self._store.verify()
+        with self._store.db.sound():
+            self._store.verify()
 
     def close(self) -> None:
         """Let go of the files."""
-        self._store.close()
+        self._store.db.close()
 
     def __enter__(self) -> Self:
         return self
@@ -264,7 +257,7 @@ class Index:
         self.close()
 
     def __repr__(self) -> str:
-        return f"Index({str(self.folder)!r}, {len(self._files())} files, {len(self)} passages, {self.model})"
+        return f"Index({str(self.folder)!r}, {len(self.files)} files, {len(self)} passages, {self.model})"
 
 
 def _row(document: Document, start: int, end: int) -> Row:

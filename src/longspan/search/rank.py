@@ -1,54 +1,84 @@
 """Which passages are best: by an exact scan of vectors, by words, or by both ranks."""
 
-import re
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 
 import numpy as np
 
 from longspan.errors import bad, whole
-from longspan.search.results import STOP
 from longspan.shapes import FloatArray, IntArray
 
 MODES = ("hybrid", "dense", "bm25")
+BY = ("passage", "document")
 SMOOTHING = 60
 """Of reciprocal rank fusion (Cormack et al., 2009)."""
+MARGIN = 1 / 64
+"""How wrong half precision may be for vectors of length 1: ten times what rounding gives, since some
+processors also add in half precision."""
+CHUNK = 1 << 14
 
 
-def asked(query: object, top: object, mode: object) -> None:
+def asked(query: object, top: object, mode: object, by: object) -> None:
     """Check what a search is asked for."""
     if not isinstance(query, str) or not query.strip():
         raise bad("query", "a text that is not empty", query)
     if mode not in MODES:
         raise bad("mode", f"one of {', '.join(MODES)}", mode)
+    if by not in BY:
+        raise bad("by", f"one of {', '.join(BY)}", by)
     whole("top", top, 1)
 
 
-def scan(vectors: FloatArray, query: FloatArray, slots: IntArray, count: int) -> tuple[IntArray, FloatArray]:
-    """The `count` rows among `slots` whose product with the query is largest, largest first, and these.
+def scan(vectors: FloatArray, query: FloatArray, rows: IntArray, count: int) -> dict[int, float]:
+    """The `count` of `rows` whose product with the query is largest, largest first, and these products.
 
-    >>> table, query = np.eye(4, dtype=np.float32), np.arange(4, dtype=np.float32)
-    >>> rows, scores = scan(table, query, np.array([0, 1, 3]), 2)
-    >>> rows.tolist(), scores.tolist()
-    ([3, 1], [3.0, 1.0])
+    Every row is looked at: quickly in half precision (vectors (N, C) are float16), then in float32 whatever
+    might still be among the best, so that the answer is that of a scan in float32.
+
+    >>> table, query = np.eye(4, dtype=np.float16), np.arange(4, dtype=np.float32)
+    >>> scan(table, query, np.array([0, 1, 3]), 2)
+    {3: 3.0, 1: 1.0}
     """
-    import torch  # its product uses all threads, numpy's may not
+    count = min(count, len(rows))
+    if 4 * len(rows) > len(vectors):
+        rough = products(vectors, query)[rows]
+        rows = rows[rough >= np.partition(rough, -count)[-count] - 2 * MARGIN * np.linalg.norm(query)]
+    parts = np.split(rows, range(CHUNK, len(rows), CHUNK))
+    return best(rows, np.concatenate([vectors[part].astype(np.float32) @ query for part in parts]), count)
 
-    scores = torch.mv(torch.from_numpy(vectors), torch.from_numpy(query)).numpy()[slots]
-    count = min(count, len(slots))
-    best = np.argpartition(-scores, count - 1)[:count]
-    best = best[np.lexsort((slots[best], -scores[best]))]
-    return slots[best], scores[best]
+
+def products(vectors: FloatArray, query: FloatArray) -> FloatArray:
+    """The product of every row (N, C) with the query, to half precision."""
+    import torch
+
+    found: FloatArray = torch.mv(torch.from_numpy(vectors), torch.from_numpy(query).half()).float().numpy()
+    return found
 
 
-def any_word(query: str) -> str:
-    """The words of a query, for SQLite's full-text search; without those that stand everywhere.
+def best(rows: IntArray, scores: FloatArray, count: int) -> dict[int, float]:
+    """The `count` rows of the largest scores, largest first, and of equal ones the first.
 
-    >>> any_word('who said "NEAR"?')
-    '"said" OR "near"'
+    >>> best(np.array([4, 5, 6]), np.array([1.0, 3.0, 1.0]), 2)
+    {5: 3.0, 4: 1.0}
     """
-    words = re.findall(r"[^\W_]+", query.casefold())
-    words = [word for word in words if word not in STOP] or words
-    return " OR ".join(f'"{word}"' for word in dict.fromkeys(words))
+    if count < len(rows):
+        among = scores >= np.partition(scores, -count)[-count]
+        rows, scores = rows[among], scores[among]
+    order = np.lexsort((rows, -scores))[:count]
+    return dict(zip(rows[order].tolist(), scores[order].tolist(), strict=True))
+
+
+@contextmanager
+def one_thread() -> Iterator[None]:
+    """A query is so little work that waiting for a second thread costs more than it gives."""
+    import torch
+
+    threads = torch.get_num_threads()
+    torch.set_num_threads(1)
+    try:
+        yield
+    finally:
+        torch.set_num_threads(threads)
 
 
 def fused(*rankings: Mapping[int, float]) -> dict[int, float]:
@@ -62,3 +92,15 @@ def fused(*rankings: Mapping[int, float]) -> dict[int, float]:
         for rank, number in enumerate(ranking, 1):
             sums[number] = sums.get(number, 0.0) + 1 / (SMOOTHING + rank)
     return dict(sorted(sums.items(), key=lambda item: (-item[1], item[0])))
+
+
+def passage_scores(queries: FloatArray, vectors: FloatArray, parts: FloatArray) -> FloatArray:
+    """(Q, C), (P, C), (P, K, C) -> (Q, P): half the cosine with a passage, half that with its best part."""
+    best = np.max([queries @ parts[:, k].T for k in range(parts.shape[1])], axis=0)
+    scores: FloatArray = (queries @ vectors.T + best) / 2
+    return scores
+
+
+def document_scores(alike: FloatArray, best: FloatArray) -> FloatArray:
+    """Half the cosine with a document, half the score of its best passage."""
+    return (alike + best) / 2

@@ -2,6 +2,7 @@
 
 import html
 import re
+import textwrap
 from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
@@ -37,9 +38,17 @@ class Hit:
 
     @property
     def place(self) -> str:
-        """The file and the page or line, as editors understand it."""
+        """The file and the page or line, as editors understand it; relative where it lies below us."""
+        here = Path.cwd()
+        file = self.file.relative_to(here) if self.file.is_relative_to(here) else self.file
         where = f":{self.line}" if self.page is None else f", page {self.page}"
-        return printable(f"{self.file}{where}")
+        return printable(f"{file}{where}")
+
+    @property
+    def reason(self) -> str:
+        """What speaks for it: how near its meaning is (a cosine), how well its words fit (BM25)."""
+        found = {"meaning": (self.dense, 2), "words": (self.bm25, 1)}
+        return ", ".join(f"{name} {v:.{digits}f}" for name, (v, digits) in found.items() if v is not None)
 
     def as_dict(self) -> dict[str, Any]:
         """Plain data for JSON."""
@@ -61,26 +70,25 @@ class Hits(Sequence[Hit]):
     def __repr__(self) -> str:
         return "\n\n".join(self.lines()) or f"nothing found for {self.query!r}"
 
-    def lines(self, *, colour: bool = False) -> Iterator[str]:
+    def lines(self, *, colour: bool = False, width: int | None = None) -> Iterator[str]:
         """Each hit as two or more lines, words of the query in bold if there is `colour`."""
-        on, off = ("\033[1m", "\033[0m") if colour else ("", "")
+        on, off, dim = ("\033[1m", "\033[0m", "\033[2m") if colour else ("", "", "")
         for rank, hit in enumerate(self._found, 1):
-            parts = [f"{on if hot else ''}{text}{off if hot else ''}" for text, hot in self._snippet(hit)]
-            yield f"{rank}. {on}{hit.place}{off}  ({hit.score:.4f})\n   " + "".join(parts)
+            yield f"{rank}. {on}{hit.place}{off}  {dim}({hit.reason}){off}\n" + "\n".join(
+                "   " + "".join(f"{on}{text}{off}" if hot else text for text, hot in marked(line, self.query))
+                for line in _wrapped(snippet(hit.text, self.query), width)
+            )
 
     def _repr_html_(self) -> str:
         rows = []
         for rank, hit in enumerate(self._found, 1):
             parts = [
                 f"<mark>{html.escape(text)}</mark>" if hot else html.escape(text)
-                for text, hot in self._snippet(hit)
+                for text, hot in marked(snippet(hit.text, self.query), self.query)
             ]
-            place = f"{rank}. <b>{html.escape(hit.place)}</b> ({hit.score:.4f})"
+            place = f"{rank}. <b>{html.escape(hit.place)}</b> <small>{hit.reason}</small>"
             rows.append(f"<p>{place}<br>{''.join(parts)}</p>")
         return "".join(rows) or f"<p>nothing found for {html.escape(self.query)}</p>"
-
-    def _snippet(self, hit: Hit) -> list[tuple[str, bool]]:
-        return marked(snippet(hit.text, self.query), self.query)
 
 
 def terms(query: str) -> set[str]:
@@ -125,6 +133,11 @@ def snippet(text: str, query: str, size: int = SNIPPET) -> str:
     end = text.rfind(" ", 0, begin + size) if begin + size < len(text) else len(text)
     end = end if end > begin else begin + size
     return f"{'… ' if begin else ''}{text[begin:end]}{' …' if end < len(text) else ''}"
+
+
+def _wrapped(text: str, width: int | None) -> list[str]:
+    """Lines that fit below a number; one if no width is given."""
+    return [text] if width is None else textwrap.wrap(text, max(20, width - 3)) or [""]
 
 
 def printable(text: str) -> str:

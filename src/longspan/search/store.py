@@ -2,41 +2,35 @@
 
 Vectors are appended and flushed before the transaction that names them, so rows that no transaction names are
 only waste. A changed or deleted file leaves its rows behind; when they are too many, the live ones move to a
-new file, which one transaction puts in the old one's place.
+new file, which one transaction puts in the old one's place. Where words stand is written in parts, one for
+each transaction, and counts rows; moving joins the parts, too.
 """
 
 import os
-import sqlite3
 import zlib
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import suppress
 from dataclasses import dataclass
+from itertools import groupby
+from operator import itemgetter
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
-from longspan.errors import LongspanError, bad
+from longspan.search.database import NAME, POSTINGS, Database
 from longspan.search.results import damaged
+from longspan.search.words import MOST, Postings, packed, postings, unpacked
 from longspan.shapes import FloatArray, IntArray
 
-SCHEMA = "1"
-DATABASE = "index.sqlite"
-PATIENCE = 30.0
-"""Seconds to wait for another process that writes."""
+TABLES = ("vectors", "fine")
+"""Files of vectors, row by row: those of documents and passages, and those of the passages' parts."""
 WASTE = 0.25
 """The part of the rows that may be dead before the living move."""
-_TABLES = """
-CREATE TABLE meta (key TEXT PRIMARY KEY, value TEXT NOT NULL) WITHOUT ROWID;
-CREATE TABLE files (
-    id INTEGER PRIMARY KEY, path BLOB NOT NULL UNIQUE, size INTEGER NOT NULL, mtime INTEGER NOT NULL,
-    digest BLOB NOT NULL, n_tokens INTEGER NOT NULL, truncated INTEGER NOT NULL, windows INTEGER NOT NULL,
-    passages INTEGER NOT NULL, first INTEGER NOT NULL, slot INTEGER NOT NULL, crc INTEGER NOT NULL);
-CREATE TABLE passages (
-    id INTEGER PRIMARY KEY, file INTEGER NOT NULL, start INTEGER NOT NULL, stop INTEGER NOT NULL,
-    page INTEGER, line INTEGER NOT NULL);
-CREATE VIRTUAL TABLE words USING fts5 (text, tokenize = "porter unicode61 remove_diacritics 2");
-"""
+PARTS = 128
+"""How many parts there may be of where words stand, before they are joined."""
+PART = 1 << 24
+"""Rows that a part can count."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -58,6 +52,13 @@ class File:
     slot: int = 0
     "Where its rows begin."
     crc: int = 0
+    lengths: bytes = b""
+    "Words in each passage, as <u4."
+
+    @property
+    def words(self) -> IntArray:
+        """How many words each passage has."""
+        return np.frombuffer(self.lengths, "<u4").astype(np.int64)
 
 
 class Row(NamedTuple):
@@ -74,196 +75,196 @@ class Store:
     """The folder of an index, made if it does not exist."""
 
     def __init__(self, folder: Path) -> None:
-        self.folder = folder
-        path = folder / DATABASE
-        fresh = not path.exists()
-        if fresh and folder.exists() and (not folder.is_dir() or any(folder.iterdir())):
-            raise bad("index", "an index, an empty folder or a new one", str(folder))
-        folder.mkdir(parents=True, exist_ok=True)
-        with self._guarded():
-            self._db = sqlite3.connect(path, timeout=PATIENCE, isolation_level=None)
-            if fresh or not path.stat().st_size:  # empty: killed before the first transaction
-                self._create()
-            self._check_version()
+        self.folder, self.db = folder, Database(folder)
 
     @staticmethod
     def discard(folder: Path) -> None:
         """Delete the files of an index, damaged or not, and nothing else."""
-        for path in [folder / DATABASE, folder / f"{DATABASE}-journal", *folder.glob("vectors-*.f32")]:
+        for path in [folder / NAME, folder / f"{NAME}-journal", *_tables_in(folder)]:
             path.unlink(missing_ok=True)
-
-    def _create(self) -> None:
-        with self.transaction():
-            if not self._db.execute("SELECT count(*) FROM sqlite_master").fetchone()[0]:
-                for statement in _TABLES.split(";\n"):
-                    self._db.execute(statement)
-                self.put(schema=SCHEMA, rows="0", generation="0")
-
-    def _check_version(self) -> None:
-        found = self.get("schema")
-        if found is None:
-            raise damaged(self.folder, "it does not say which schema it has")
-        if found != SCHEMA:
-            raise bad("index", f"of schema {SCHEMA}", found, "Rebuild it with --rebuild.")
-
-    def close(self) -> None:
-        """Let go of the files."""
-        self._db.close()
-
-    @contextmanager
-    def _guarded(self) -> Iterator[None]:
-        """SQLite's errors as ours: busy, impossible, or damaged."""
-        try:
-            yield
-        except sqlite3.DatabaseError as error:
-            name = getattr(error, "sqlite_errorname", "")
-            if name.startswith(("SQLITE_BUSY", "SQLITE_LOCKED")):
-                raise LongspanError(f"The index `{self.folder}` is in use by another process.") from error
-            if name.startswith(("SQLITE_READONLY", "SQLITE_FULL", "SQLITE_IOERR", "SQLITE_CANTOPEN")):
-                raise LongspanError(f"The index `{self.folder}` cannot be used: {error}.") from error
-            if "fts5" in str(error):
-                raise LongspanError("This Python's SQLite has no FTS5, which the index needs.") from error
-            raise damaged(self.folder, str(error)) from error
-
-    @contextmanager
-    def transaction(self) -> Iterator[None]:
-        """All or nothing."""
-        with self._guarded():
-            self._db.execute("BEGIN IMMEDIATE")
-            try:
-                yield
-                self._db.execute("COMMIT")
-            except BaseException:
-                if self._db.in_transaction:
-                    self._db.execute("ROLLBACK")
-                raise
-
-    def rows(self, query: str, *values: Any) -> list[Any]:
-        """All rows of a query."""
-        with self._guarded():
-            return self._db.execute(query, values).fetchall()
-
-    def get(self, key: str) -> str | None:
-        """A noted value."""
-        found = self.rows("SELECT value FROM meta WHERE key = ?", key)
-        return str(found[0][0]) if found else None
-
-    def put(self, **values: str) -> None:
-        """Note some values."""
-        self._db.executemany("REPLACE INTO meta VALUES (?, ?)", values.items())
-
-    def number(self, key: str) -> int:
-        """A noted number."""
-        try:
-            return int(self.get(key) or "")
-        except ValueError:
-            raise damaged(self.folder, f"its {key} is missing") from None
-
-    @property
-    def version(self) -> tuple[int, int]:
-        """Changes whenever this or another process writes."""
-        return self.rows("PRAGMA data_version")[0][0], self._db.total_changes
 
     def files(self) -> list[File]:
         """All files, in the order of their rows."""
-        names = "id, path, size, mtime, digest, n_tokens, truncated, windows, passages, first, slot, crc"
+        names = (
+            "id, path, size, mtime, digest, n_tokens, truncated, windows, passages, first, slot, crc, lengths"
+        )
         keys = names.split(", ")
         return [
             File(**dict(zip(keys, row, strict=True)) | {"path": Path(os.fsdecode(row[1]))})
-            for row in self.rows(f"SELECT {names} FROM files ORDER BY slot")
+            for row in self.db.rows(f"SELECT {names} FROM files ORDER BY slot")
         ]
 
     def vectors(self) -> FloatArray:
-        """(rows, C) float32, mapped: the living and the dead; what is written to it stays in memory."""
-        rows, width = self.number("rows"), self.number("width") if self.get("width") else 0
-        if rows == 0:
-            return np.zeros((0, width), np.float32)
-        path = self._path(self.number("generation"))
-        if not path.is_file() or path.stat().st_size < rows * width * 4:
-            raise damaged(self.folder, f"{path.name} is missing or too short")
-        return np.memmap(path, np.float32, "c", shape=(rows, width))
+        """(rows, C) float16, mapped: the living and the dead; what is written to it stays in memory."""
+        return self._table("vectors", self._width)
 
-    def add(self, file: File, vectors: FloatArray, passages: Sequence[Row]) -> None:
-        """Put a file in, in place of what was at its path; only inside a transaction."""
-        self.remove([file.path])
-        slot = self.number("rows")
-        width = vectors.shape[1]
-        data = np.ascontiguousarray(vectors, "<f4").tobytes()
-        with open(self._path(self.number("generation")), "ab") as out:
-            out.truncate(slot * width * 4)  # what a killed process may have left
-            out.write(data)
-            out.flush()
-            os.fsync(out.fileno())
-        first = self.rows("SELECT coalesce(max(id), 0) + 1 FROM passages")[0][0]
+    def fine(self) -> FloatArray:
+        """(rows, K, C) float16, mapped: the parts of each passage, of which there may be none."""
+        table = self._table("fine", self._fine * self._width)
+        return table.reshape(len(table), self._fine, self._width)
+
+    @property
+    def _width(self) -> int:
+        return self.db.number("width") if self.db.get("width") else 0
+
+    @property
+    def _fine(self) -> int:
+        return self.db.number("fine") if self.db.get("fine") else 0
+
+    def _table(self, name: str, width: int) -> FloatArray:
+        rows = self.db.number("rows")
+        if rows * width == 0:
+            return np.zeros((rows, width), np.float16)
+        path = self._path(self.db.number("generation"), name)
+        if not path.is_file() or path.stat().st_size < rows * width * 2:
+            raise damaged(self.folder, f"{path.name} is missing or too short")
+        return np.memmap(path, "<f2", "c", shape=(rows, width))
+
+    def postings(self, term: str) -> Postings:
+        """The rows where a stem stands, the dead too, and how often."""
+        parts = self.db.rows("SELECT slot, data FROM postings WHERE term = ?", term)
+        return self._checked(unpacked(parts))
+
+    def _all_postings(self, table: str = "postings") -> Iterator[tuple[str, Postings]]:
+        parts = self.db.do(f"SELECT term, slot, data FROM {table} ORDER BY term, slot")
+        for term, own in groupby(parts, itemgetter(0)):
+            yield term, self._checked(unpacked(part[1:] for part in own))
+
+    def _checked(self, found: Postings) -> Postings:
+        if found.places.max(initial=-1) >= self.db.number("rows"):
+            raise damaged(self.folder, "a word stands where there is no passage")
+        return found
+
+    def add(self, group: Sequence[tuple[File, FloatArray, Sequence[Row]]]) -> None:
+        """Put files in, in place of what was at their paths; only inside a transaction.
+
+        Vectors are (1 + P, C) or, with K parts for each passage, (1 + P, 1 + K, C).
+        """
+        self.remove([file.path for file, _, _ in group])
+        begin = slot = self.db.number("rows")
+        width = group[0][1].shape[-1]
+        given = [vectors.astype("<f2").reshape(len(vectors), -1, width) for _, vectors, _ in group]
+        tables = [(table[:, 0].tobytes(), table[:, 1:].tobytes()) for table in given]
+        fine = given[0].shape[1] - 1
+        for name, columns, data in zip(TABLES, (width, fine * width), zip(*tables, strict=True), strict=True):
+            with open(self._path(self.db.number("generation"), name), "ab") as out:
+                out.truncate(slot * columns * 2)  # what a killed process may have left
+                out.write(b"".join(data))
+                out.flush()
+                os.fsync(out.fileno())
+        texts = [text for _, _, rows in group for text in ("", *(row.text for row in rows))]
+        terms, lengths = postings(texts)
+        for (file, vectors, rows), data in zip(group, tables, strict=True):
+            words = lengths[slot - begin + 1 : slot - begin + len(vectors)].astype("<u4").tobytes()
+            self._add(file, rows, (slot, _crc(b"".join(data), words, [row.text for row in rows]), words))
+            slot += len(vectors)
+        values = [(term, begin, data) for term, data in sorted(terms.items())]
+        self.db.do_many("INSERT INTO postings VALUES (?, ?, ?)", values)
+        sizes = {"rows": str(slot), "width": str(width), "fine": str(fine)}
+        self.db.put(**sizes, parts=str(self.db.number("parts") + 1))
+
+    def _add(self, file: File, passages: Sequence[Row], place: tuple[int, int, bytes]) -> None:
+        first = self.db.rows("SELECT coalesce(max(id), 0) + 1 FROM passages")[0][0]
         values = (file.size, file.mtime, file.digest, file.n_tokens, file.truncated, file.windows)
-        added = self._db.execute(
-            "INSERT INTO files VALUES (NULL, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
-            (os.fsencode(file.path), *values, len(passages), first, slot, zlib.crc32(data)),
+        self.db.do(
+            "INSERT INTO files VALUES (NULL, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
+            *(os.fsencode(file.path), *values, len(passages), first, *place),
         )
-        self._db.executemany(
-            "INSERT INTO passages VALUES (?, ?, ?, ?, ?, ?)",
-            [(first + i, added.lastrowid, *row[:4]) for i, row in enumerate(passages)],
-        )
-        texts = [(first + i, row.text) for i, row in enumerate(passages)]
-        self._db.executemany("INSERT INTO words (rowid, text) VALUES (?, ?)", texts)
-        self.put(rows=str(slot + len(vectors)), width=str(width))
+        rows = [(first + i, *row) for i, row in enumerate(passages)]
+        self.db.do_many("INSERT INTO passages VALUES (?, ?, ?, ?, ?, ?)", rows)
 
     def remove(self, paths: Sequence[Path]) -> None:
         """Take files out; only inside a transaction."""
         for path in paths:
             name = os.fsencode(path)
-            for number, first, count in self.rows(
+            for number, first, count in self.db.rows(
                 "SELECT id, first, passages FROM files WHERE path = ?", name
             ):
-                self._db.execute("DELETE FROM words WHERE rowid >= ? AND rowid < ?", (first, first + count))
-                self._db.execute("DELETE FROM passages WHERE id >= ? AND id < ?", (first, first + count))
-                self._db.execute("DELETE FROM files WHERE id = ?", (number,))
+                self.db.do("DELETE FROM passages WHERE id >= ? AND id < ?", first, first + count)
+                self.db.do("DELETE FROM files WHERE id = ?", number)
 
     def move(self, old: Path, new: File) -> None:
         """The file at `old` is now known by the path, size and time of `new`; only inside a transaction."""
-        self._db.execute(
+        self.db.do(
             "UPDATE files SET path = ?, size = ?, mtime = ? WHERE path = ?",
-            (os.fsencode(new.path), new.size, new.mtime, os.fsencode(old)),
+            *(os.fsencode(new.path), new.size, new.mtime, os.fsencode(old)),
         )
 
     def compact(self) -> None:
         """Move the living rows together if too many are dead, and delete what nothing refers to."""
-        with self.transaction():
-            files, rows, generation = self.files(), self.number("rows"), self.number("generation")
+        with self.db.transaction():
+            files, rows, generation = self.files(), self.db.number("rows"), self.db.number("generation")
             live = sum(file.passages + 1 for file in files)
-            if rows - live > WASTE * rows:
-                vectors, generation = self.vectors(), generation + 1
-                with open(self._path(generation), "wb") as out:
-                    here = 0
-                    for file in files:
-                        out.write(vectors[file.slot : file.slot + file.passages + 1].tobytes())
-                        self._db.execute("UPDATE files SET slot = ? WHERE id = ?", (here, file.id))
-                        here += file.passages + 1
-                    out.flush()
-                    os.fsync(out.fileno())
-                self.put(rows=str(live), generation=str(generation))
-            keep = self._path(generation)
-        for path in self.folder.glob("vectors-*.f32"):
-            if path != keep:
+            if rows - live > WASTE * rows or self.db.number("parts") > PARTS:
+                tables, generation = (self.vectors(), self.fine()), generation + 1
+                kept = np.concatenate([_rows(file) for file in files]) if files else np.zeros(0, np.int64)
+                place = np.full(rows, -1)
+                place[kept] = np.arange(live)
+                for name, table in zip(TABLES, tables, strict=True):
+                    with open(self._path(generation, name), "wb") as out:
+                        for file in files:
+                            out.write(table[_rows(file)].tobytes())
+                        out.flush()
+                        os.fsync(out.fileno())
+                for file in files:
+                    self.db.do("UPDATE files SET slot = ? WHERE id = ?", int(place[file.slot]), file.id)
+                self._join(place)
+                self.db.put(rows=str(live), generation=str(generation), parts="1")
+            keep = {self._path(generation, name) for name in TABLES}
+        for path in _tables_in(self.folder):
+            if path not in keep:
                 with suppress(OSError):  # mapped by another process where that forbids deletion
                     path.unlink()
 
+    def _join(self, place: IntArray) -> None:
+        """All parts of where words stand as few; `place` says where each row has gone, -1 for the dead."""
+        self.db.do("ALTER TABLE postings RENAME TO parts")
+        self.db.do(POSTINGS)
+        for term, (rows, times) in self._all_postings("parts"):
+            rows, times = place[rows], times[place[rows] >= 0]
+            rows = rows[rows >= 0]
+            for base in range(0, len(place), PART):
+                own = rows // PART == base // PART
+                if own.any():
+                    data = packed(rows[own] - base, times[own])
+                    self.db.do("INSERT INTO postings VALUES (?, ?, ?)", term, base, data)
+        self.db.do("DROP TABLE parts")
+
     def verify(self) -> None:
         """Compare everything with its checksums; damage is an error."""
-        if self.rows("PRAGMA integrity_check") != [("ok",)]:
-            raise damaged(self.folder, f"{DATABASE} fails SQLite's integrity check")
-        vectors, count = self.vectors(), 0
+        if self.db.rows("PRAGMA integrity_check") != [("ok",)]:
+            raise damaged(self.folder, f"{NAME} fails SQLite's integrity check")
+        vectors, fine, lengths = self.vectors(), self.fine(), np.zeros(self.db.number("rows"), np.int64)
         for file in self.files():
-            rows = vectors[file.slot : file.slot + file.passages + 1]
-            if len(rows) != file.passages + 1 or zlib.crc32(rows.tobytes()) != file.crc:
-                raise damaged(self.folder, f"the vectors of {file.path} have changed")
-            count += file.passages
-        for table in ("passages", "words"):
-            if self.rows(f"SELECT count(*) FROM {table}") != [(count,)]:
-                raise damaged(self.folder, f"its table of {table} is not whole")
+            own, last = slice(file.slot, file.slot + file.passages + 1), file.first + file.passages
+            texts = self.db.rows(
+                "SELECT text FROM passages WHERE id >= ? AND id < ? ORDER BY id", file.first, last
+            )
+            held = vectors[own].tobytes() + fine[own].tobytes()
+            if _crc(held, file.lengths, [text for (text,) in texts]) != file.crc:
+                raise damaged(self.folder, f"what it holds of {file.path} has changed")
+            lengths[own][1:] = file.words
+        found = np.zeros_like(lengths)
+        for _, (rows, times) in self._all_postings():
+            found[rows] += times
+        if (found < np.minimum(lengths, MOST)).any() or (found > lengths)[lengths > 0].any():
+            raise damaged(self.folder, "its table of words is not whole")
 
-    def _path(self, generation: int) -> Path:
-        return self.folder / f"vectors-{generation}.f32"
+    def _path(self, generation: int, name: str) -> Path:
+        return self.folder / f"{name}-{generation}.f16"
+
+
+def _tables_in(folder: Path) -> list[Path]:
+    return [path for name in TABLES for path in folder.glob(f"{name}-*.f16")]
+
+
+def _rows(file: File) -> IntArray:
+    """The rows of a file: its own, then those of its passages."""
+    return np.arange(file.slot, file.slot + file.passages + 1)
+
+
+def _crc(vectors: bytes, lengths: bytes, texts: Sequence[str]) -> int:
+    return zlib.crc32("\0".join(texts).encode(), zlib.crc32(lengths, zlib.crc32(vectors)))
 
 
 def slots_of(files: Sequence[File]) -> IntArray:

@@ -3,7 +3,7 @@
 import hashlib
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -53,7 +53,10 @@ class Report:
 
 def fingerprint(reader: "Reader") -> str:
     """The same for the same weights, config, tokenizer and pooling, wherever they came from."""
-    mark = hashlib.blake2b(f"{reader.model.config}{reader.prompts}".encode(), digest_size=16)
+    config = reader.model.config
+    values = [(each.name, getattr(config, each.name), each.default) for each in fields(config)]
+    stated = {name: value for name, value, default in values if value != default}  # fields may be added
+    mark = hashlib.blake2b(f"{stated}{reader.prompts}".encode(), digest_size=16)
     mark.update(reader.tokenizer.to_json().encode())
     for name, tensor in sorted(reader.model.state_dict().items()):
         mark.update(f"{name}{tuple(tensor.shape)}{tensor.dtype}".encode())
@@ -68,10 +71,30 @@ def _bytes() -> Any:
     return torch.uint8
 
 
+def stamp_of(folder: Path) -> str | None:
+    """A mark of names, sizes and times of a model's files: while it stays, so does the fingerprint."""
+    if not folder.is_dir():
+        return None
+    files = sorted((str(path), path.stat()) for path in folder.resolve().rglob("*") if path.is_file())
+    known = [(name, stat.st_size, stat.st_mtime_ns, stat.st_ino) for name, stat in files]
+    return hashlib.blake2b(repr(known).encode(errors="surrogateescape"), digest_size=16).hexdigest()
+
+
 def digest(path: Path) -> bytes:
     """What the content of a file is recognised by."""
     with path.open("rb") as file:
         return hashlib.file_digest(file, lambda: hashlib.blake2b(digest_size=16)).digest()
+
+
+def is_gone(path: Path) -> bool:
+    """Whether there is no such file; one in a folder that may not be looked into is not gone."""
+    try:
+        path.stat()
+    except (FileNotFoundError, NotADirectoryError):
+        return True
+    except OSError:
+        return False
+    return False
 
 
 def listed(paths: str | Path | Iterable[str | Path]) -> list[Path]:

@@ -10,13 +10,18 @@ import numpy as np
 from longspan.errors import bad
 from longspan.models.bert import BertConfig
 from longspan.models.longformer import LongformerConfig
+from longspan.models.mpnet import MPNetConfig
+from longspan.models.stitched import StitchedConfig
 from longspan.models.task import TaskModel
 from longspan.shapes import BoolArray, FloatArray, IntArray
 from longspan.tasks.options import Options
 from longspan.tasks.table import Task
+from longspan.text.blocks import in_blocks
 from longspan.text.marking import Globals
 from longspan.text.packing import windows
 from longspan.text.tokenizer import Encoding
+
+NO_TOKENS = "Use a tokenizer that adds special tokens."
 
 
 class Reading(NamedTuple):
@@ -80,11 +85,16 @@ def prepared(
     model: TaskModel, task: Task, names: Sequence[str], encodings: Sequence[Encoding], options: Options
 ) -> list[Document]:
     """Encodings, called `names` in errors, as documents that the model can read."""
-    positions = model.config.positions
-    limit = positions if options.limit is None else options.limit
-    if limit > positions:
-        raise bad("limit", f"at most {positions}, the model's positions", limit)
+    config, longest = model.config, model.config.longest
+    limit = longest if options.limit is None else options.limit
+    if limit > longest:
+        raise bad("limit", f"at most {longest}, what the model reads at once", limit)
     marks = _marks(model, task, encodings, options.global_tokens)
+    if isinstance(config, StitchedConfig):
+        return [
+            _in_blocks(name, encoding, config, limit, options)
+            for name, encoding in zip(names, encodings, strict=True)
+        ]
     return [
         _document(name, encoding, marked, task.shortened, limit, options)
         for name, encoding, marked in zip(names, encodings, marks, strict=True)
@@ -93,7 +103,7 @@ def prepared(
 
 def _marks(model: TaskModel, task: Task, encodings: Sequence[Encoding], given: Any) -> list[BoolArray]:
     """Which tokens are global: those the user chose, else what suits the task."""
-    if given is not None and isinstance(model.config, BertConfig):
+    if given is not None and isinstance(model.config, (BertConfig, MPNetConfig)):
         repair = "Leave it out, or use a Longformer or BigBird."
         raise bad("global_tokens", "None for a model without global tokens", given, repair)
     if given is None:
@@ -116,7 +126,7 @@ def _document(
     """The document called `name` in errors, in pieces of at most `limit` tokens."""
     size = len(encoding)
     if size == 0:
-        raise bad(name, "at least one token long", 0, "Use a tokenizer that adds special tokens.")
+        raise bad(name, "at least one token long", 0, NO_TOKENS)
     if size <= limit:
         return Document(encoding, marked, [Piece(np.arange(size), np.ones(size, bool))])
     if options.overflow == "error":
@@ -137,6 +147,29 @@ def _document(
         return Document(encoding, marked, [Piece(kept, np.ones(kept.size, bool))])
     overlap = room // 8 if options.overlap is None else options.overlap
     return Document(encoding, marked, _windows(size, body, windows(body.size, room, overlap)))
+
+
+def _in_blocks(name: str, given: Encoding, config: StitchedConfig, limit: int, options: Options) -> Document:
+    """The document called `name` in errors, in blocks; if in several pieces, then cut between blocks."""
+    if len(given) == 0:
+        raise bad(name, "at least one token long", 0, NO_TOKENS)
+    encoding, begins = in_blocks(
+        given, config.block, config.positions if options.whole else min(2 * config.block, config.positions)
+    )
+    size = len(encoding)
+    if size > limit and options.limit is not None:
+        if options.overflow == "error":
+            repair = "Leave the limit out, or choose overflow='window' or 'truncate'."
+            raise bad(name, f"at most {limit} tokens long", size, repair)
+        if options.overflow == "truncate":
+            return Document(encoding, begins, [Piece(np.arange(limit), np.ones(limit, bool))])
+    starts, cuts = np.flatnonzero(begins), [0]
+    while size - cuts[-1] > limit:
+        reach = starts[(starts > cuts[-1]) & (starts <= cuts[-1] + limit)]
+        cuts.append(int(reach[-1]) if reach.size else cuts[-1] + limit)
+    return Document(
+        encoding, begins, [Piece(np.arange(a, b), np.ones(b - a, bool)) for a, b in pairwise([*cuts, size])]
+    )
 
 
 def _shortened(encoding: Encoding, part: int | None) -> IntArray:

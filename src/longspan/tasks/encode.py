@@ -7,6 +7,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from longspan.errors import bad
 from longspan.models.task import TaskModel
 from longspan.nn.heads import POOLINGS, PoolingHead, pool
 from longspan.shapes import FloatArray
@@ -34,7 +35,14 @@ def pooling_of(model: TaskModel, pooling: str | None, normalise: bool | None) ->
     """How vectors are made: as asked, else as the checkpoint says, else the mean of the tokens as it is."""
     head = model.head if isinstance(model.head, PoolingHead) else None
     how = (head.pooling if head else "mean") if pooling is None else one_of("pooling", pooling, POOLINGS)
+    if how == "salient" and (head is None or head.salience is None):
+        raise bad("pooling", "another one for a model whose words have no salience", how)
     return how, (head.normalise if head else False) if normalise is None else normalise
+
+
+def weights_of(model: TaskModel, batch: Batch, pooling: str) -> Tensor | None:
+    """How much each token counts (N,), None if all count alike."""
+    return model.head.weights(batch.ids, pooling) if isinstance(model.head, PoolingHead) else None
 
 
 def states(pooling: str, kinds: Sequence[str]) -> Step:
@@ -43,7 +51,8 @@ def states(pooling: str, kinds: Sequence[str]) -> Step:
     def step(model: TaskModel, batch: Batch) -> Sequence[Tensor]:
         x = hidden(model, batch)
         none = [x[:0]] * len(batch.index)
-        pooled = pool(x, batch.layout, pooling).split(1) if "sentence_embedding" in kinds else none
+        weights = weights_of(model, batch, pooling)
+        pooled = pool(x, batch.layout, pooling, weights).split(1) if "sentence_embedding" in kinds else none
         tokens = by_document(x, batch) if "token_embeddings" in kinds else none
         return [torch.cat(both) for both in zip(pooled, tokens, strict=True)]
 

@@ -24,6 +24,9 @@ class Options:
     "Tokens of a document or window; None: as many as the model has positions."
     overlap: int | None = None
     "Tokens that neighbouring windows share; None: an eighth of a window."
+    whole: bool = False
+    """A Stitched model reads a text as one block if it has the positions for it, as it does queries; else
+    only a text of up to two blocks."""
     budget: int = 8192
     "Tokens in one batch; a longer document goes alone."
     deterministic: bool = False
@@ -44,7 +47,7 @@ class Options:
             whole("limit", self.limit, 1)
         if self.overlap is not None:
             whole("overlap", self.overlap, 0)
-        for name in ("deterministic", "progress"):
+        for name in ("whole", "deterministic", "progress"):
             value = getattr(self, name)
             if not isinstance(value, bool) and not (value is None and name == "progress"):
                 raise bad(name, "True or False", value)

@@ -16,7 +16,7 @@ from longspan.text.files.kinds import HEAD, kind_of
 from longspan.text.files.parsed import Parsed, Refusal, too_long
 from longspan.text.files.process import Limits
 
-__all__ = ["Document", "Limits", "read", "read_many"]
+__all__ = ["Document", "Limits", "read", "read_many", "read_stream"]
 
 IN_A_CHILD = ("html", "pdf", "docx")
 DEFAULT = Limits()
@@ -119,6 +119,15 @@ def read(path: str | os.PathLike[str], *, limits: Limits = DEFAULT) -> Document:
     except OSError as error:
         raise unreadable(source, error.strerror or str(error)) from None
     return Document(found.text, source, found.pages, found.title, found.replaced, kind)
+
+
+def read_stream(file: BinaryIO, *, limits: Limits = DEFAULT) -> Document:
+    """Plain text from an open stream, such as standard input, read to its end."""
+    try:
+        found = _plain(file, "text", limits)
+    except Refusal as refusal:
+        raise unreadable("-", refusal.reason, refusal.repair) from None
+    return Document(found.text, replaced=found.replaced)
 
 
 def read_many(

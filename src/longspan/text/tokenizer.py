@@ -32,6 +32,8 @@ class Encoding:
     "(n, 2): where each token begins and ends, in characters of the string that was given; 0, 0 if special."
     source: IntArray
     "Which string: 0 the text, 1 the pair, -1 a special token of the frame."
+    texts: tuple[str, ...] = ()
+    "The text, and its pair if there is one."
 
     def __post_init__(self) -> None:
         for column in (self.ids, self.types, self.offsets, self.source):
@@ -162,7 +164,7 @@ class Tokenizer:
 
     def _checked(self, raw: Sequence[tokenizers.Encoding], texts: Sequence[Input]) -> list[Encoding]:
         """Encodings as ours; where plain text has become a special token, once more without."""
-        encodings = [_encoding(one) for one in raw]
+        encodings = [_encoding(one, text) for one, text in zip(raw, texts, strict=True)]
         if self.special_in_text:
             return encodings
         for i, encoding in enumerate(encodings):
@@ -170,7 +172,7 @@ class Tokenizer:
                 with guarded("Encoding"):
                     text = texts[i]
                     again = self._plain.encode(*((text,) if isinstance(text, str) else text))
-                encodings[i] = _encoding(again)
+                encodings[i] = _encoding(again, text)
                 if self._promoted(encodings[i]):
                     raise InputError("The text holds a special token that this tokenizer cannot split.")
         return encodings
@@ -207,11 +209,12 @@ def _revived(text: str, names: Mapping[str, str], limit: int | None, special_in_
     return Tokenizer.from_json(text, names, limit=limit, special_in_text=special_in_text)
 
 
-def _encoding(raw: tokenizers.Encoding) -> Encoding:
+def _encoding(raw: tokenizers.Encoding, given: Input) -> Encoding:
     ids = np.asarray(raw.ids, np.int64)
     source = np.asarray([-1 if part is None else part for part in raw.sequence_ids], np.int8)
     offsets = np.asarray(raw.offsets, np.int64).reshape(-1, 2)
-    return Encoding(ids, np.asarray(raw.type_ids, np.int64), offsets, source)
+    texts = (given,) if isinstance(given, str) else given
+    return Encoding(ids, np.asarray(raw.type_ids, np.int64), offsets, source, texts)
 
 
 def _clean(name: str, text: object) -> str:

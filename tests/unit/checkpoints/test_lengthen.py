@@ -217,8 +217,11 @@ def test_a_long_model_is_not_lengthened_again(folder: Path, tmp_path: Path) -> N
 @pytest.mark.parametrize(
     ("config", "words"),
     [
-        ({"model_type": "mpnet"}, "MPNet's layers share a table of relative positions"),
-        ({"model_type": "electra"}, "`embedding_size` must be hidden_size, 256, but is 128"),
+        (
+            {"model_type": "mpnet", "relative_attention_num_buckets": 64},
+            "`relative_attention_num_buckets` must be 32, but is 64",
+        ),
+        ({"model_type": "electra", "embedding_size": 0}, "`embedding_size` must be at least 1"),
         ({"model_type": "electra", "embedding_size": 256, "summary_type": "mean"}, "`summary_type` must be"),
     ],
 )

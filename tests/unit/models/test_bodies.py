@@ -8,9 +8,12 @@ from torch import Tensor
 
 from longspan.errors import InputError
 from longspan.layout import Layout
+from longspan.models.bert import BertConfig
 from longspan.models.bigbird import BigBird, BigBirdConfig
 from longspan.models.config import EncoderConfig
 from longspan.models.longformer import Longformer, LongformerConfig
+from longspan.models.mpnet import MPNetConfig
+from longspan.nn.relative import bucket
 from longspan.nn.rows import ROWS
 from longspan.patterns import Full, Pattern
 from unit.models.tiny import SIZES, body, configs, some_ids
@@ -25,17 +28,30 @@ def written_out(model: Any, ids: Tensor, layout: Layout) -> Tensor:
     config = model.config
     e = model.embeddings
     places = torch.from_numpy(layout.sites.position.astype("int64")) + config.position_offset
-    x: Tensor = e.norm(e.words(ids) + e.types.weight[0] + e.positions(places))
+    kinds = e.types.weight[0] if config.types else 0.0
+    x: Tensor = e.norm(e.words(ids) + kinds + e.positions(places))
+    x = x if e.projection is None else e.projection(x)
+    bias = written_out_bias(model, layout)
     marked = torch.from_numpy(layout.sites.marked.copy())
     for index, layer in enumerate(model.layers):
         a = layer.attention
-        context = dense(a.qkv(x), pattern_of(config, index, layout), layout, config.heads)
+        context = dense(a.qkv(x), pattern_of(config, index, layout), layout, config.heads, bias)
         if hasattr(a, "global_query"):
             apart = torch.cat([a.global_query(x), a.global_key(x), a.global_value(x)], -1)
-            context = torch.where(marked[:, None], dense(apart, Full(), layout, config.heads), context)
+            whole = dense(apart, Full(), layout, config.heads, bias)
+            context = torch.where(marked[:, None], whole, context)
         x = layer.attention_norm(x + a.out(context))
         x = layer.feed_forward_norm(x + layer.feed_forward(x))
     return x
+
+
+def written_out_bias(model: Any, layout: Layout) -> Tensor | float:
+    """(H, N, N): what stands in the table for each distance, global or not."""
+    if not model.config.buckets:
+        return 0.0
+    place = torch.from_numpy(layout.sites.position.astype("int64"))
+    found: Tensor = model.relative_bias.table(bucket(place[None, :] - place[:, None], 32)).permute(2, 0, 1)
+    return found
 
 
 def pattern_of(config: Any, layer: int, layout: Layout) -> Pattern:
@@ -43,14 +59,14 @@ def pattern_of(config: Any, layer: int, layout: Layout) -> Pattern:
         return config.pattern(layer)
     if isinstance(config, BigBirdConfig):
         return config.pattern(layer, training=False, marked=bool(layout.marked_rows.size))
-    pattern: Pattern = config.pattern
+    pattern: Pattern = Full() if isinstance(config, MPNetConfig) else config.pattern
     return pattern
 
 
-def dense(qkv: Tensor, pattern: Pattern, layout: Layout, heads: int) -> Tensor:
+def dense(qkv: Tensor, pattern: Pattern, layout: Layout, heads: int, bias: Tensor | float) -> Tensor:
     q, k, v = qkv.view(layout.size, 3, heads, -1).permute(1, 2, 0, 3)  # -> (H, N, D) each
     counts = torch.stack([torch.from_numpy(pattern.head(h).matrix(layout).copy()) for h in range(heads)])
-    scores = q @ k.transpose(1, 2) * q.shape[-1] ** -0.5 + counts.double().log()
+    scores = q @ k.transpose(1, 2) * q.shape[-1] ** -0.5 + bias + counts.double().log()
     weights = scores.softmax(-1).nan_to_num(0.0)  # a row that sees nothing is 0
     context: Tensor = (weights @ v).transpose(0, 1).flatten(1)
     return context
@@ -59,7 +75,7 @@ def dense(qkv: Tensor, pattern: Pattern, layout: Layout, heads: int) -> Tensor:
 @EVERY
 def test_a_model_computes_what_its_paper_says(name: str) -> None:
     model = body(configs()[name], torch.float64)
-    marked = None if name in ("bert", "windowed", "causal") else MARKED
+    marked = None if name in ("bert", "windowed", "narrow", "mpnet", "causal") else MARKED
     layout, ids = Layout.packed(DOCUMENTS, marked=marked), some_ids(sum(DOCUMENTS))
     torch.testing.assert_close(model(ids, layout), written_out(model, ids, layout), rtol=0, atol=1e-12)
 
@@ -199,11 +215,20 @@ def test_wrong_inputs_are_named(ids: Tensor, types: Tensor | None, message: str)
         (BigBirdConfig, {"random": "dice"}, "`random` must be one of hf, tf"),
         (BigBirdConfig, {"attention": "half"}, "`attention` must be sparse or full"),
         (BigBirdConfig, {"block": 0}, "`block` must be at least 1"),
+        (LongformerConfig, {"buckets": 30}, "`buckets` must be a multiple of 4"),
+        (LongformerConfig, {"narrow": 0}, "`narrow` must be at least 1"),
+        (MPNetConfig, {"buckets": 0}, "`buckets` must be at least 4, but is 0. Use BertConfig"),
+        (BertConfig, {"buckets": 32}, "`buckets` must be 0 in a BERT, but is 32. Use MPNetConfig"),
     ],
 )
 def test_wrong_sizes_are_named(kind: type[EncoderConfig], options: dict[str, Any], message: str) -> None:
     with pytest.raises(InputError, match=message):
         kind(**{**SIZES, **options})
+
+
+def test_types_are_refused_by_a_model_without_them() -> None:
+    with pytest.raises(InputError, match="`types` must be None, as the model has none"):
+        body(configs()["mpnet"])(some_ids(3), Layout.packed([3]), torch.zeros(3, dtype=torch.long))
 
 
 def test_full_attention_can_be_asked_of_bigbird() -> None:

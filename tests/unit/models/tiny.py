@@ -9,6 +9,7 @@ from longspan.models.bert import Bert, BertConfig
 from longspan.models.bigbird import BigBird, BigBirdConfig
 from longspan.models.config import EncoderConfig
 from longspan.models.longformer import Longformer, LongformerConfig
+from longspan.models.mpnet import MPNet, MPNetConfig
 
 SIZES: dict[str, Any] = {
     "vocab_size": 53,
@@ -33,18 +34,23 @@ def configs() -> dict[str, EncoderConfig]:
         "causal": BigBirdConfig(**SIZES, causal=True),
         "bert": BertConfig(**SIZES),
         "windowed": BertConfig(**SIZES, radius=6),
+        "narrow": BertConfig(**SIZES, narrow=10),
+        "mpnet": MPNetConfig(**SIZES),
+        "biased longformer": LongformerConfig(**SIZES, radius=(5, 3, 8), types=0, buckets=32),
+        "biased bigbird": BigBirdConfig(**SIZES, block=4, random_blocks=2, buckets=32),
     }
 
 
-def body(config: EncoderConfig, dtype: torch.dtype = torch.float32) -> Longformer | BigBird | Bert:
+def body(config: EncoderConfig, dtype: torch.dtype = torch.float32) -> Longformer | BigBird | Bert | MPNet:
     """The model of a config, ready to evaluate; biases and norms are not those of a new model."""
     torch.manual_seed(0)
     kinds: dict[type[EncoderConfig], Any] = {
         LongformerConfig: Longformer,
         BigBirdConfig: BigBird,
         BertConfig: Bert,
+        MPNetConfig: MPNet,
     }
-    model: Longformer | BigBird | Bert = kinds[type(config)](config)
+    model: Longformer | BigBird | Bert | MPNet = kinds[type(config)](config)
     unsettle(model)
     return model.to(dtype).eval()
 

@@ -5,8 +5,10 @@ import pytest
 import torch
 from torch import Tensor
 
+from longspan.engine.labels import Labels
 from longspan.layout import Layout
 from longspan.nn.attention import GlobalRows, Group, LongformerAttention, _projected
+from longspan.nn.relative import RelativeBias
 
 LAYOUT = Layout.packed([50, 30], marked=[[0, 3], [1]])
 HEADS, WIDTH = 4, 32
@@ -21,23 +23,31 @@ def attention() -> LongformerAttention:
     return module
 
 
-def both_ways() -> tuple[Group, Group]:
-    few, many = GlobalRows.of(LAYOUT, HEADS, WIDTH).few, _projected(LAYOUT, LAYOUT.marked_rows, HEADS)
+def both_ways(labels: Labels | None = None) -> tuple[Group, Group]:
+    few = GlobalRows.of(LAYOUT, HEADS, WIDTH, labels).few
+    many = _projected(LAYOUT, LAYOUT.marked_rows, HEADS, labels)
     assert few is not None
     assert many is not None
     return few, many
 
 
-def test_carrying_the_query_equals_projecting_the_keys(attention: LongformerAttention) -> None:
-    few, many = both_ways()
+@pytest.mark.parametrize("biased", [False, True], ids=["plain", "biased"])
+def test_carrying_the_query_equals_projecting_the_keys(attention: LongformerAttention, biased: bool) -> None:
+    table = RelativeBias(32, HEADS).double()
+    labels, biases = table(reach=1) if biased else (None, ())
+    few, many = both_ways(labels)
     attention.eval()
     x = torch.randn(80, WIDTH, dtype=torch.float64, requires_grad=True)
-    ways = attention._absorbed(x, x[few.rows], few), attention._projected(x, x[many.rows], many)
+    ways = tuple(
+        read(x, x[group.rows], group, biases)
+        for read, group in ((attention._absorbed, few), (attention._projected, many))
+    )
     torch.testing.assert_close(*ways, rtol=0, atol=1e-13)
     weights = [p for linear in (attention.global_query, attention.global_key, attention.global_value)
                for p in linear.parameters()]  # fmt: skip
+    weights += table.parameters() if biased else []
     upstream = torch.randn_like(ways[0])
-    gradients = [torch.autograd.grad(way, [x, *weights], upstream) for way in ways]
+    gradients = [torch.autograd.grad(way, [x, *weights], upstream, retain_graph=True) for way in ways]
     for a, b in zip(*gradients, strict=True):
         torch.testing.assert_close(a, b, rtol=0, atol=1e-12)
 

@@ -15,7 +15,8 @@ import pytest
 import longspan
 from longspan.errors import CheckpointError, InputError
 from longspan.search.index import Index
-from longspan.search.rank import scan
+from longspan.search.passages import encode
+from longspan.search.rank import passage_scores, scan
 from unit.search.folders import filled, text, tiny
 
 
@@ -58,23 +59,32 @@ def test_rows_of_the_dead_are_given_back(docs: Path, index: Index) -> None:
         (docs / f"{number}.txt").unlink()
     before = index.search("Rome", mode="dense", inside=docs / "1.txt")
     index.add(docs)
-    files = list(index.folder.glob("vectors-*.f32"))
-    assert [path.stat().st_size for path in files] == [(len(index) + 1) * 16 * 4]
+    files = list(index.folder.glob("vectors-*"))
+    assert [path.stat().st_size for path in files] == [(len(index) + 1) * 16 * 2]
     after = index.search("Rome", mode="dense")
     assert [hit.start for hit in after] == [hit.start for hit in before]
     np.testing.assert_allclose([hit.score for hit in after], [hit.score for hit in before], atol=1e-6)
+    assert {hit.file for hit in index.search("river", mode="bm25")} == {docs / "1.txt"}
     index.verify()
 
 
 def test_the_scan_is_exact() -> None:
     draw = np.random.default_rng(1)
-    vectors = draw.standard_normal((1009, 13), dtype=np.float32)
-    query, slots = draw.standard_normal(13, dtype=np.float32), np.arange(3, 1009, 2)
-    for count in (1, 7, len(slots), 5000):
-        rows, scores = scan(vectors, query, slots, count)
-        order = slots[np.argsort(-(vectors[slots] @ query))][:count]
-        assert rows.tolist() == order.tolist()
-        np.testing.assert_allclose(scores, vectors[order] @ query, atol=1e-4)
+    middle = draw.standard_normal(13)  # about which all vectors lie, so that half precision confuses them
+    vectors = middle + 0.01 * draw.standard_normal((1009, 13))
+    table = (vectors / np.linalg.norm(vectors, axis=1, keepdims=True)).astype(np.float16)
+    query = (middle / np.linalg.norm(middle)).astype(np.float32)
+    for rows in (np.arange(3, 1009, 2), np.arange(5, 1009, 101)):
+        products = table[rows].astype(np.float64) @ query
+        for count in (1, 7, len(rows), 5000):
+            found = scan(table, query, rows, count)
+            assert len(found) == min(count, len(rows))
+            np.testing.assert_allclose(
+                list(found.values()), np.sort(products)[::-1][:count], atol=1e-6, rtol=0
+            )
+            np.testing.assert_allclose(
+                list(found.values()), table[list(found)].astype(np.float64) @ query, atol=1e-6, rtol=0
+            )
 
 
 def test_what_is_found_stands_where_it_says(docs: Path, index: Index) -> None:
@@ -140,6 +150,23 @@ def test_another_model_is_refused(docs: Path, index: Index) -> None:
         Index.open(index.folder, changed).search("Rome")
 
 
+def test_a_model_is_known_by_its_files_until_they_change(
+    docs: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    tiny().save(tmp_path / "model")
+    with Index.open(tmp_path / "own", tmp_path / "model") as index:
+        index.add(docs)
+    with monkeypatch.context() as patched:
+        patched.setattr("longspan.search.index.fingerprint", lambda reader: pytest.fail("read again"))
+        assert len(Index.open(tmp_path / "own").search("Rome")) > 0
+    weights = tmp_path / "model" / "model.safetensors"
+    data = bytearray(weights.read_bytes())
+    data[-2] ^= 1  # in the exponent of the last number
+    weights.write_bytes(data)
+    with pytest.raises(InputError, match=r"which has changed since'\. Rebuild the index with --rebuild"):
+        Index.open(tmp_path / "own").search("Rome")
+
+
 def test_two_open_indexes_see_what_either_writes(docs: Path, index: Index) -> None:
     other = Index.open(index.folder, tiny())
     assert len(other.search("Rome")) == 0
@@ -152,7 +179,7 @@ def test_a_damaged_index_says_so_and_how_to_rebuild_it(docs: Path, index: Index,
     index.add(docs)
     folder = index.folder
     index.close()
-    database, vectors = folder / "index.sqlite", folder / "vectors-0.f32"
+    database, vectors = folder / "index.sqlite", folder / "vectors-0.f16"
     if harm == "garbage":
         database.write_bytes(b"x" * 5000)
     elif harm == "cut":
@@ -169,11 +196,11 @@ def test_a_damaged_index_says_so_and_how_to_rebuild_it(docs: Path, index: Index,
 
 def test_a_flipped_bit_is_found_by_its_checksum(docs: Path, index: Index) -> None:
     index.add(docs)
-    path = index.folder / "vectors-0.f32"
+    path = index.folder / "vectors-0.f16"
     data = bytearray(path.read_bytes())
     data[100] ^= 1
     path.write_bytes(data)
-    with pytest.raises(CheckpointError, match="have changed"):
+    with pytest.raises(CheckpointError, match="has changed"):
         index.verify()
 
 
@@ -224,3 +251,36 @@ def test_results_are_plain_data(docs: Path, index: Index) -> None:
     (hit,) = index.search("Rome", top=1)
     keys = ["file", "page", "line", "start", "end", "score", "dense", "bm25", "text"]
     assert list(json.loads(json.dumps(hit.as_dict()))) == keys
+
+
+def test_documents_are_ranked_as_wholes_with_their_best_passages(tmp_path: Path) -> None:
+    index = Index.open(tmp_path / "index", tiny())
+    index.add(filled(tmp_path / "docs", 6))
+    query = text(4)[100:400]
+    vector = index.reader.encode_query(query, normalise=True)
+    expected = {}
+    for number in range(6):
+        (one,) = encode(index.reader, [text(number)])
+        scores = passage_scores(vector[None], one.vectors[1:], one.parts)[0]
+        alike = float(one.vectors[0] @ vector)
+        expected[f"{number}.txt"] = (alike + scores.max()) / 2
+    hits = index.search(query, 6, mode="dense", by="document")
+    assert {hit.file.name for hit in hits} == {*expected}
+    assert [hit.score for hit in hits] == sorted([hit.score for hit in hits], reverse=True)
+    for hit in hits:  # vectors are stored in half precision
+        assert hit.score == pytest.approx(expected[hit.file.name], abs=2e-3)
+    for mode in ("hybrid", "bm25"):
+        names = [hit.file.name for hit in index.search(query, 6, mode=mode, by="document")]
+        assert sorted(names) == sorted(expected)
+    with pytest.raises(InputError, match="by"):
+        index.search(query, by="chapter")
+
+
+def test_meaning_is_that_of_a_passage_and_of_its_best_part(tmp_path: Path) -> None:
+    index = Index.open(tmp_path / "index", tiny())
+    index.add(filled(tmp_path / "docs", 3))
+    vector = index.reader.encode_query("the old bridge", normalise=True)
+    encoded = encode(index.reader, [text(number) for number in range(3)])
+    scores = np.concatenate([passage_scores(vector[None], one.vectors[1:], one.parts)[0] for one in encoded])
+    hits = index.search("the old bridge", 5, mode="dense")
+    np.testing.assert_allclose([hit.score for hit in hits], np.sort(scores)[::-1][:5], atol=2e-3)

@@ -243,3 +243,12 @@ def test_pages_and_lines_are_those_of_the_pieces(pieces: list[str], data: st.Dat
     assert page == sum(start <= offset for start in starts)
     assert document.line_of(offset) == len(text[:offset].split("\n"))
     assert document.slice(offset, len(text)) == text[offset:]
+
+
+def test_a_page_that_ends_inside_a_long_tag_is_refused_and_a_script_may_end_nowhere(tmp_path: Path) -> None:
+    path = tmp_path / "a.html"
+    path.write_text("<p>x<img src='" + "a" * 9000)
+    with pytest.raises(DocumentError, match="ends inside a tag or comment that began"):
+        read(path)
+    path.write_text("<p>x<img src='data:" + "a" * 3_000_000 + "'>y<script>" + "z < 1; " * 9000)
+    assert read(path).text == "xy"

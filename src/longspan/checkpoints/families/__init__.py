@@ -6,17 +6,17 @@ from longspan.checkpoints.families.bigbird import BIGBIRD
 from longspan.checkpoints.families.distilbert import DISTILBERT
 from longspan.checkpoints.families.electra import ELECTRA
 from longspan.checkpoints.families.longformer import LONGFORMER, is_original
+from longspan.checkpoints.families.mpnet import MPNET
+from longspan.checkpoints.families.stitched import STITCHED
 from longspan.checkpoints.schema import Raw, read_own
 from longspan.errors import bad
 from longspan.models.config import EncoderConfig
 
 FAMILIES = {
     family.model_type: family
-    for family in (LONGFORMER, BIGBIRD, BERT, ROBERTA, XLM_ROBERTA, CAMEMBERT, DISTILBERT, ELECTRA)
+    for family in (LONGFORMER, BIGBIRD, BERT, ROBERTA, XLM_ROBERTA, CAMEMBERT, ELECTRA, MPNET, DISTILBERT)
 }
-"""The last two are read only: what they compute is saved as a BERT."""
-REFUSED = {"mpnet": "MPNet's layers share a table of relative positions, which Longspan does not compute."}
-OWN = {family.own_type: family for family in (LONGFORMER, BIGBIRD, BERT)}
+OWN = {family.own_type: family for family in (LONGFORMER, BIGBIRD, BERT, MPNET, STITCHED)}
 
 
 def read_config(raw: Raw) -> tuple[Family, EncoderConfig]:
@@ -33,21 +33,21 @@ def read_config(raw: Raw) -> tuple[Family, EncoderConfig]:
         config = read_own(OWN[given].kind, raw)
         return family_of(config, raw), config
     if not isinstance(given, str) or given not in FAMILIES:
-        why = REFUSED.get(str(given), "Longspan reads these only.")
-        raise bad("model_type", f"one of {', '.join([*FAMILIES, *OWN])}", given, why)
+        known = ", ".join([*FAMILIES, *OWN])
+        raise bad("model_type", f"one of {known}", given, "Longspan reads these only.")
     return FAMILIES[given], FAMILIES[given].read(raw)
 
 
 def family_of(config: EncoderConfig, raw: Raw) -> Family:
     """The family that a config is saved as: that of `raw`, which it was loaded from, if they agree."""
+    if type(config) is STITCHED.kind:
+        return STITCHED
     wide = config.position_offset > 0
-    for name in (raw.get("model_type"), "longformer", "big_bird", "roberta" if wide else "bert"):
+    for name in (raw.get("model_type"), "longformer", "big_bird", "mpnet", "roberta" if wide else "bert"):
         family = FAMILIES.get(name) if isinstance(name, str) else None
-        if (
-            family
-            and family.kind is type(config)
-            and (family.kind is not BERT.kind or (family is BERT) != wide)
-        ):
+        if family is None or family.read_only or family.kind is not type(config):
+            continue
+        if family.kind is not BERT.kind or family.offset == wide:
             return family
     raise bad("config", f"one of {', '.join(f.kind.__name__ for f in OWN.values())}", type(config).__name__)
 

@@ -46,18 +46,24 @@ class Family:
     body: Mapping[str, tuple[str, ...]] = field(default_factory=lambda: BODY)
     "Our modules of the body and theirs."
     activations: Mapping[str, str] = field(default_factory=dict)
-    "Tasks whose heads have another activation than those of the family that it is saved as."
+    "Tasks whose heads have another activation than is usual for such a body."
     pretrained: str = "fill"
     "The task that its files for pretraining are read for."
+    offset: bool = False
+    "Whether positions begin behind the padding token's number."
+    read_only: bool = False
+    "Whether its models are saved as those of another family."
 
     def for_task(self, config: EncoderConfig, task: str) -> EncoderConfig:
         """The config with the activation that the head of a task has."""
         act = self.activations.get(task)
         return config if act is None else replace(config, head_activation=act)
 
-    def why_not(self, config: EncoderConfig) -> str | None:
+    def why_not(self, config: EncoderConfig, task: str) -> str | None:
         """Why Hugging Face cannot express a model, None if it can."""
-        return self.cannot(config) if config.head_activation == "usual" else "another activation in the head"
+        if config.head_activation != self.activations.get(task, "usual"):
+            return "another activation in the head"
+        return self.cannot(config)
 
     def table(self, task: str, prefix: str | None) -> KeyTable:
         """The key table of files for a task; prefix=None for files of our own type."""
@@ -100,3 +106,12 @@ class Family:
         if ending == PRETRAINING:
             return self.pretrained
         return "encode" if ending is None else TASK_OF[ending]
+
+
+def unlike_bert(config: EncoderConfig) -> str | None:
+    """What most families of Hugging Face have no words for, None if there is nothing of the kind."""
+    if config.buckets:
+        return "biases by distance"
+    if config.narrow is not None:
+        return "embeddings that are projected"
+    return None if config.types else "a model without token types"

@@ -3,7 +3,7 @@
 from dataclasses import replace
 from typing import Any
 
-from longspan.checkpoints.families.base import PRETRAINING, Family
+from longspan.checkpoints.families.base import PRETRAINING, Family, unlike_bert
 from longspan.checkpoints.schema import Raw, common, flag, made, shared
 from longspan.errors import bad
 from longspan.models.bert import BertConfig
@@ -38,7 +38,7 @@ def cannot(config: BertConfig) -> str | None:
         return "a window"
     if config.position_offset not in (0, config.pad_id + 1):
         return "positions that do not follow the padding token"
-    return None
+    return unlike_bert(config)
 
 
 BERT = Family(
@@ -84,6 +84,7 @@ ROBERTA = replace(
     },
     read=read_roberta,
     spare={},
+    offset=True,
 )
 XLM_ROBERTA = replace(ROBERTA, model_type="xlm-roberta", name="XLMRoberta")
 CAMEMBERT = replace(ROBERTA, model_type="camembert", name="Camembert")

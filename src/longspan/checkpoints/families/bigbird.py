@@ -3,7 +3,7 @@
 from dataclasses import replace
 from typing import Any
 
-from longspan.checkpoints.families.base import PRETRAINING
+from longspan.checkpoints.families.base import PRETRAINING, unlike_bert
 from longspan.checkpoints.families.bert import BERT
 from longspan.checkpoints.schema import Raw, common, flag, made, shared, text
 from longspan.errors import bad, whole
@@ -50,15 +50,17 @@ def cannot(config: BigBirdConfig) -> str | None:
     """What Hugging Face has no words for."""
     if config.bert_heads:
         return "heads of BERT"
+    if config.position_offset:
+        return "positions that do not begin at 0"
     if config.attention == "full" or config.causal:
-        return None if config.position_offset == 0 else "positions that do not begin at 0"
+        return unlike_bert(config)
     if config.random != "hf":
         return "another plan of random blocks"
     if config.random_blocks == 0:
         return "no random blocks"
     if config.full_up_to not in (None, (5 + 2 * config.random_blocks) * config.block):
         return "another length up to which attention is full"
-    return None if config.position_offset == 0 else "positions that do not begin at 0"
+    return unlike_bert(config)
 
 
 _POOLER = ("{body}pooler",)

@@ -58,4 +58,5 @@ DISTILBERT = replace(
         "layers.#.feed_forward_norm": ("transformer.layer.#.output_layer_norm",),
     },
     activations={"classify": "relu", "choose": "relu"},
+    read_only=True,
 )

@@ -1,11 +1,14 @@
-"""ELECTRA's files, as long as its embeddings are as wide as its layers: a BERT with other heads."""
+"""ELECTRA's files: a BERT with other heads, whose embeddings may be narrower than its layers."""
 
 from dataclasses import replace
+from typing import Any
 
 from longspan.checkpoints.families.bert import BERT, read_bert
-from longspan.checkpoints.schema import Raw
-from longspan.errors import bad
+from longspan.checkpoints.families.bert import cannot as cannot_bert
+from longspan.checkpoints.schema import Raw, shared
+from longspan.errors import bad, whole
 from longspan.models.bert import BertConfig
+from longspan.models.config import LARGEST
 
 DEFAULTS = {"embedding_size": 128, "hidden_size": 256, "num_attention_heads": 4, "intermediate_size": 1024}
 SUMMARY = {"summary_type": "first", "summary_use_proj": True, "summary_activation": "gelu"}
@@ -14,13 +17,22 @@ SUMMARY = {"summary_type": "first", "summary_use_proj": True, "summary_activatio
 def read(raw: Raw) -> BertConfig:
     """Our config of theirs."""
     given = {**DEFAULTS, **raw}
-    if given["embedding_size"] != given["hidden_size"]:
-        repair = "Longspan has no projection between them: ELECTRA's base and large discriminators need none."
-        raise bad("embedding_size", f"hidden_size, {given['hidden_size']!r}", given["embedding_size"], repair)
     for name, only in SUMMARY.items():
         if raw.get(name, only) != only:
             raise bad(name, repr(only), raw[name], "Longspan has no such head.")
-    return read_bert(given)
+    size = whole("embedding_size", given["embedding_size"], 1, most=LARGEST)
+    config = read_bert(given)
+    return config if size == config.width else replace(config, narrow=size)
+
+
+def write(config: BertConfig) -> dict[str, Any]:
+    """Their config of ours."""
+    return shared(config) | {"embedding_size": config.narrow or config.width}
+
+
+def cannot(config: BertConfig) -> str | None:
+    """What Hugging Face has no words for."""
+    return cannot_bert(replace(config, narrow=None))
 
 
 ELECTRA = replace(
@@ -40,6 +52,8 @@ ELECTRA = replace(
     },
     ties={"generator_lm_head.weight": "{body}embeddings.word_embeddings.weight"},
     read=read,
+    write=write,
+    cannot=cannot,
     spare={},
     activations={"fill": "gelu", "classify": "gelu", "choose": "gelu"},
     pretrained="encode",

@@ -3,6 +3,7 @@
 from dataclasses import replace
 from typing import Any
 
+from longspan.checkpoints.families.base import unlike_bert
 from longspan.checkpoints.families.bert import ROBERTA
 from longspan.checkpoints.schema import Raw, common, made, numbers, shared, text
 from longspan.errors import bad, whole
@@ -61,7 +62,7 @@ def cannot(config: LongformerConfig) -> str | None:
         return "positions that do not follow the padding token"
     if any(max(config.radius) % radius for radius in config.radius):
         return "windows that do not divide the widest"
-    return None
+    return unlike_bert(config)
 
 
 LONGFORMER = replace(

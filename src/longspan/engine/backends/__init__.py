@@ -2,6 +2,7 @@
 
 from functools import cache
 from importlib import import_module
+from types import ModuleType
 
 from torch import Tensor
 
@@ -42,6 +43,13 @@ def load(name: str) -> Backend:
     except ImportError as error:
         return Missing(name, error)
     return backend
+
+
+def native_module() -> ModuleType | None:
+    """The native core's module, which has more than attention, if it is built."""
+    if "native" not in BACKENDS or isinstance(load("native"), Missing):
+        return None
+    return import_module("longspan.engine.backends.native")
 
 
 def known(name: str) -> str:

@@ -13,7 +13,7 @@ from longspan.engine.backends.base import Gradients, Problem
 from longspan.engine.plan import PlanArrays
 from longspan.errors import bad
 
-ABI = 1
+ABI = 2
 LARGEST_HEAD = 1024
 DTYPES = {torch.float32: 0, torch.bfloat16: 1, torch.float16: 2}
 
@@ -87,6 +87,37 @@ class Native:
             [_address(g) for g in grads],
         )
         return Gradients(*(_like(g, x) for g, x in zip(grads, inputs, strict=True)))
+
+
+def linear(
+    x: Tensor,
+    weight: Tensor,
+    bias: Tensor | None,
+    *,
+    scales: Tensor | None,
+    plus: Tensor | None,
+    gelu: bool,
+    into: Tensor,
+) -> None:
+    """into = act(x weight' + bias) + plus; with `scales` the weights are int8, times the scale of their row.
+
+    Rows of float32, elements of a row side by side; `weight` contiguous. The caller has checked shapes.
+    """
+    addresses = [_address(t) for t in (x, weight, scales, bias, plus, into)]
+    strides = [0 if t is None else t.stride(0) for t in (x, plus, into)]
+    sizes = [*strides, len(x), weight.shape[1], len(weight)]
+    _native.linear(addresses, sizes, gelu, torch.get_num_threads(), _target.get())
+
+
+def serves_linear(kind: torch.dtype) -> bool:
+    """Whether layers with weights of this type are faster here than in torch.
+
+    float32: where AVX2 is the best there is. With AVX-512 torch's library reaches more than ours was ever
+    measured to, and without AVX2 ours is plain C++. int8: unless the processor has VNNI, which torch uses.
+    """
+    if kind == torch.int8:
+        return not _native.features()["avx512vnni"]
+    return (_target.get() or _native.targets()[0]) == "avx2"
 
 
 def _like(grad: Tensor | None, x: Tensor | None) -> Any:

@@ -6,7 +6,7 @@ from html.parser import HTMLParser
 from typing import BinaryIO
 
 from longspan.text.files.flow import Flow
-from longspan.text.files.parsed import LONGEST_TITLE, Parsed, as_title
+from longspan.text.files.parsed import LONGEST_TITLE, Parsed, Refusal, as_title
 from longspan.text.files.plain import decode
 
 # fmt: off
@@ -23,6 +23,8 @@ LINES = frozenset((
     "summary",
 ))
 # fmt: on
+LONGEST_END = 8192
+"""Characters of markup without end at which a page may stop; the parser's time grows with their square."""
 _CHARSET = re.compile(rb"<meta[^>]{0,200}?charset\s{0,9}=\s{0,9}[\"']?([\w-]{1,40})", re.IGNORECASE)
 # Python has more codecs than the web, and some of them were never meant for strangers.
 _OF_THE_WEB = re.compile(r"utf-8|iso8859-\d+|cp125\d|cp866|cp949|koi8-[ru]|shift_jis|euc_\w+|gbk|gb\d+|big5")
@@ -34,6 +36,9 @@ def parse(file: BinaryIO, characters: int) -> Parsed:
     text, replaced = decode(data, _declared(data[:1024]))
     page = _Page(characters)
     page.feed(text)
+    if page.cdata_elem is None and page.rawdata.startswith("<") and len(page.rawdata) > LONGEST_END:
+        reason = f"it ends inside a tag or comment that began {len(page.rawdata):,} characters before"
+        raise Refusal(reason, "Download or save it again.")
     page.close()
     return Parsed(page.flow.text, title=as_title(page.title), replaced=replaced)
 

@@ -1,0 +1,218 @@
+// y = act(x W' + b) + plus for the rows of x: a linear layer in float32, or with weights in int8 and rows of x in 16 bits.
+// An output is a sum over the inputs in one order, cut at fixed places: its bits depend on its own row and nothing else.
+//
+// A unit of work is a band of rows by a panel of outputs. The panel's weights are packed, [input][output], a depth at a time:
+// then every row of the band streams past them. Packing costs a hundredth, so packed weights are not kept.
+// Both kinds see words of 32 bits: a float, or two neighbouring inputs in 16 bits each.
+constexpr int64_t DEPTH = 768;  // words of a packed panel, which stays in the second-level cache
+
+struct Floats {
+    typedef vf lanes;
+    typedef float weight;
+    static constexpr int ROWS = BLOCK, VECTORS = WIDE, PER_WORD = 1;
+    static constexpr int64_t CUT = 384;  // words after which a sum is put aside: shorter sums are more exact
+    static LS_INLINE_MEMBER vf spread(const float* word) { return splat(*word); }
+    static LS_INLINE_MEMBER vf step(vf sum, vf a, vf b) { return sum + a * b; }
+    static LS_INLINE_MEMBER vf words(const float* w) { return load(w); }
+    static LS_INLINE_MEMBER vf value(vf sum) { return sum; }
+};
+
+struct Bytes {
+    typedef vi lanes;
+    typedef int8_t weight;
+    static constexpr int ROWS = 6, VECTORS = L == 16 ? 4 : 2, PER_WORD = 2;
+    static constexpr int64_t CUT = DEPTH;  // whole numbers are exact
+    static LS_INLINE_MEMBER vi spread(const float* word) {
+        int32_t bits;
+        __builtin_memcpy(&bits, word, 4);
+        return vi{} + bits;
+    }
+    static LS_INLINE_MEMBER vi step(vi sum, vi a, vi b) { return sum + add_products(a, b); }
+    static LS_INLINE_MEMBER vf words(const int8_t* w) { return float_of(widen_bytes(w)); }
+    static LS_INLINE_MEMBER vf value(vi sum) { return __builtin_convertvector(sum, vf); }
+};
+
+template <class T>
+constexpr int PANEL = T::VECTORS * L;
+
+// `depth` words from word `from` of `count` rows of weights, as [word][row of the panel]. Rows behind the last repeat it.
+template <class T>
+static void pack_panel(const typename T::weight* weights, int64_t inputs, int64_t from, int64_t depth, int64_t count, float* out) {
+    for (int v = 0; v < T::VECTORS; v++) {
+        const typename T::weight* row[L];
+        for (int i = 0; i < L; i++) row[i] = weights + (v * L + i < count ? v * L + i : count - 1) * inputs;
+        for (int64_t k = 0; k < depth; k += L) {
+            const int64_t at = (from + k) * T::PER_WORD, left = inputs - at;
+            vf m[L];
+            if (left >= L * T::PER_WORD) {
+#pragma GCC unroll 16
+                for (int i = 0; i < L; i++) m[i] = T::words(row[i] + at);
+            } else {
+                typename T::weight rest[L * T::PER_WORD] = {};
+                for (int i = 0; i < L; i++) {
+                    __builtin_memcpy(rest, row[i] + at, left * sizeof *rest);
+                    m[i] = T::words(rest);
+                }
+            }
+            exchange<L / 2>(m);
+            for (int i = 0; i < L && k + i < depth; i++) store(out + (k + i) * PANEL<T> + v * L, m[i]);
+        }
+    }
+}
+
+// R rows of x, from `a` on, times the packed panel: to `sums`, or added to it.
+template <class T, int R>
+static void multiply(const float* a, int64_t row, const float* b, int64_t depth, float* sums, bool add) {
+    typedef typename T::lanes lanes;
+    for (int64_t d = 0; d < depth || d == 0; d += T::CUT, add = true) {
+        lanes acc[R][T::VECTORS] = {};
+        auto step = [&](int64_t k) __attribute__((always_inline)) {
+            lanes bv[T::VECTORS];
+#pragma GCC unroll 8
+            for (int n = 0; n < T::VECTORS; n++) bv[n] = (lanes)load(b + n * L);
+#pragma GCC unroll 8
+            for (int r = 0; r < R; r++) {
+                lanes av = T::spread(a + r * row + k);
+#pragma GCC unroll 8
+                for (int n = 0; n < T::VECTORS; n++) acc[r][n] = T::step(acc[r][n], av, bv[n]);
+            }
+            b += PANEL<T>;
+        };
+        const int64_t end = d + T::CUT < depth ? d + T::CUT : depth;
+        int64_t k = d;
+        for (; k + 16 <= end; k += 16) {
+#pragma GCC unroll 8
+            for (int r = 0; r < R; r++) __builtin_prefetch(a + (r + R) * row + k);  // the next rows
+#pragma GCC unroll 1
+            for (int i = 0; i < 16; i++) step(k + i);
+        }
+        for (; k < end; k++) step(k);
+#pragma GCC unroll 8
+        for (int r = 0; r < R; r++)
+#pragma GCC unroll 8
+            for (int n = 0; n < T::VECTORS; n++) {
+                float* to = sums + r * PANEL<T> + n * L;
+                store(to, (vf)(add ? (lanes)load(to) + acc[r][n] : acc[r][n]));
+            }
+    }
+}
+
+template <class T, int R>
+LS_INLINE void multiply_rest(int64_t rows, const float* a, int64_t row, const float* b, int64_t depth, float* sums, bool add) {
+    if constexpr (R > 0) {
+        if (rows == R) return multiply<T, R>(a, row, b, depth, sums, add);
+        multiply_rest<T, R - 1>(rows, a, row, b, depth, sums, add);
+    }
+}
+
+// `count` floats, the lanes behind them 0.
+LS_INLINE vf load_some(const float* p, int64_t count) {
+    if (count >= L) return load(p);
+    float some[L] = {};
+    __builtin_memcpy(some, p, count * sizeof *p);
+    return load(some);
+}
+
+// What turns the sums of a panel into outputs.
+template <class T>
+struct Finish {
+    const ls_layer& layer;
+    int64_t first;
+    vf scale[T::VECTORS], bias[T::VECTORS];
+
+    Finish(const ls_layer& layer, int64_t first) : layer(layer), first(first) {
+        for (int n = 0; n < T::VECTORS; n++) {
+            scale[n] = layer.scales ? some_of(layer.scales, n) : splat(1.0f);
+            bias[n] = layer.bias ? some_of(layer.bias, n) : zero();
+        }
+    }
+    vf some_of(const float* list, int n) const {
+        const int64_t at = first + n * L;
+        return at < layer.outputs ? load_some(list + at, layer.outputs - at) : zero();
+    }
+
+    LS_INLINE_MEMBER void row(int64_t row, const float* sums, float step) const {
+#pragma GCC unroll 8
+        for (int n = 0; n < T::VECTORS; n++) {
+            vf y = T::value((typename T::lanes)load(sums + n * L));
+            y = (T::PER_WORD == 1 ? y : y * scale[n] * step) + bias[n];
+            if (layer.gelu) y = gelu_lanes(y);
+            if (layer.plus) y = y + some_of(layer.plus + row * layer.plus_row, n);
+            const int64_t at = first + n * L;
+            if (at + L <= layer.outputs) {
+                store(layer.y + row * layer.y_row + at, y);
+            } else if (at < layer.outputs) {
+                float some[L];
+                store(some, y);
+                __builtin_memcpy(layer.y + row * layer.y_row + at, some, (layer.outputs - at) * sizeof *some);
+            }
+        }
+    }
+};
+
+// One band by one panel.
+template <class T>
+static void panel(const ls_linear_job& job, int64_t band, int64_t number, float* scratch) {
+    const ls_layer& layer = *job.layer;
+    const int64_t words = (layer.inputs + T::PER_WORD - 1) / T::PER_WORD, first = number * PANEL<T>;
+    const int64_t begin = band * job.band, rows = begin + job.band < job.rows ? job.band : job.rows - begin;
+    const auto* weights = static_cast<const typename T::weight*>(layer.weights) + first * layer.inputs;
+    const Finish<T> finish(layer, first);
+    float *packed = scratch, *sums = scratch + DEPTH * PANEL<T>;
+    const int64_t apart = words > DEPTH ? PANEL<T> : 0;  // sums that are done at once share a place, near at hand
+    for (int64_t from = 0; from < words || from == 0; from += DEPTH) {
+        const int64_t depth = words - from < DEPTH ? words - from : DEPTH;
+        const bool last = from + DEPTH >= words;
+        pack_panel<T>(weights, layer.inputs, from, depth, layer.outputs - first, packed);
+        for (int64_t r = 0; r < rows; r += T::ROWS) {
+            const int64_t count = rows - r < T::ROWS ? rows - r : T::ROWS, at = begin + r;
+            float* to = sums + r * apart;
+            multiply_rest<T, T::ROWS>(count, job.x + at * job.x_row + from, job.x_row, packed, depth, to, from > 0);
+            if (last)
+                for (int64_t i = 0; i < count; i++)
+                    finish.row(job.first + at + i, to + i * PANEL<T>, job.steps ? job.steps[at + i] : 1.0f);
+        }
+    }
+}
+
+static int64_t linear_panel(const ls_linear_job* job) { return job->steps ? PANEL<Bytes> : PANEL<Floats>; }
+
+static int64_t linear_scratch(const ls_linear_job* job) { return (DEPTH + job->band) * linear_panel(job) * 4; }
+
+static void linear(ls_linear_job* job, float* scratch) {
+    for (int64_t unit; (unit = __atomic_fetch_add(&job->next, 1, __ATOMIC_RELAXED)) < job->units;) {
+        const int64_t band = unit / job->panels, number = unit % job->panels;
+        if (job->steps)
+            panel<Bytes>(*job, band, number, scratch);
+        else
+            panel<Floats>(*job, band, number, scratch);
+    }
+}
+
+// Rows of x in whole steps of their own size, at most job->most, whatever their neighbours hold. A row with NaN or infinity
+// has a step of NaN, and so have its results.
+static void quantise(ls_linear_job* job, float*) {
+    const ls_layer& layer = *job->layer;
+    const float magic = 12582912.0f;  // 1.5 * 2^23: adding it rounds to an integer in the low bits
+    for (int64_t r; (r = __atomic_fetch_add(&job->next, 1, __ATOMIC_RELAXED)) < job->rows;) {
+        const float* x = layer.x + (job->first + r) * layer.x_row;
+        vi most = {};
+        for (int64_t k = 0; k < layer.inputs; k += L) {
+            vi size = bits_of(load_some(x + k, layer.inputs - k)) & 0x7fffffff;
+            most = size > most ? size : most;  // as integers, where NaN and infinity are largest
+        }
+        int32_t bits = 0;
+        for (int i = 0; i < L; i++) bits = most[i] > bits ? most[i] : bits;
+        float largest;
+        __builtin_memcpy(&largest, &bits, 4);
+        const bool finite = bits < 0x7f800000, any = finite && largest > 1e-30f;
+        const float per_step = any ? job->most / largest : 0.0f;
+        job->steps[r] = any ? largest / job->most : finite ? 0.0f : __builtin_nanf("");
+        int16_t* out = reinterpret_cast<int16_t*>(job->words + r * job->x_row);
+        for (int64_t k = 0; k < layer.inputs; k += L) {
+            vf scaled = keep((vi{} - any), load_some(x + k, layer.inputs - k)) * per_step + magic;
+            vs whole = __builtin_convertvector(bits_of(scaled) - bits_of(splat(magic)), vs);
+            __builtin_memcpy(out + k, &whole, sizeof whole);
+        }
+    }
+}

@@ -1,0 +1,1 @@
+"""Evaluation: how good, not how fast, on collections that anybody can fetch."""

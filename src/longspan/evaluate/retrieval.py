@@ -1,0 +1,185 @@
+"""Retrieval by whole-document reading beside what else people do: cutting, chunks, words."""
+
+import tempfile
+import time
+from collections.abc import Callable, Iterator, Sequence
+from functools import cached_property, partial
+from itertools import chain
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+from tqdm.auto import tqdm  # type: ignore[import-untyped]
+
+from longspan.evaluate.collections import Collection, Query, Span
+from longspan.reader import Reader
+from longspan.search.index import Index
+from longspan.search.passages import Encoded, encode
+from longspan.search.rank import document_scores, passage_scores
+from longspan.shapes import FloatArray
+from longspan.text.passages import split
+
+CHUNKS = (126, 254, 510)
+"""Tokens of independent chunks; two special tokens are added."""
+DEPTH = 10
+Place = tuple[int, int, int]
+"A document, and the first and the last character of a passage of it."
+
+
+class Row(NamedTuple):
+    """What one method achieves on a collection."""
+
+    collection: str
+    method: str
+    figures: dict[str, float]
+    seconds: float
+
+
+def by_document(
+    collection: Collection, short: Reader, long: Reader, limit: int, methods: Sequence[str] | None = None
+) -> Iterator[Row]:
+    """Questions to documents of at most `limit` tokens: the mean reciprocal rank of the right one."""
+    sides = _Documents(collection, short, long, limit)
+    makers: dict[str, Callable[[], FloatArray]] = {"first 510 tokens": sides.first}
+    makers |= {f"mean of chunks of {size}": partial(sides.mean, size) for size in CHUNKS}
+    makers |= {"whole document": sides.whole, "whole document + best passage": sides.best}
+    gold = np.array([query.document for query in collection.queries])
+    for name, maker in makers.items():
+        if methods is None or name in methods:
+            began = time.perf_counter()
+            scores = maker()
+            ranks = 1 + (scores > scores[np.arange(len(gold)), gold][:, None]).sum(1)
+            figures = {"MRR": float((1 / ranks).mean()), "recall@1": float((ranks == 1).mean())}
+            yield Row(collection.name, name, figures, time.perf_counter() - began)
+
+
+class _Documents:
+    """The scores (questions, documents) of each way to rank documents."""
+
+    def __init__(self, collection: Collection, short: Reader, long: Reader, limit: int) -> None:
+        self.short, self.long = short, long
+        self.texts = [cut(long, text, limit) for text in collection.documents]
+        self.questions = _questions(collection, short)
+
+    def first(self) -> FloatArray:
+        cuts = [text[slice(*chunked(self.short, text, 510)[0])] for text in self.texts]
+        return self._scores(_alone(self.short, cuts))
+
+    def mean(self, size: int) -> FloatArray:
+        chunks = [[text[a:b] for a, b in chunked(self.short, text, size)] for text in self.texts]
+        vectors = _alone(self.short, list(chain.from_iterable(chunks)))
+        parts = np.split(vectors, np.cumsum([len(own) for own in chunks])[:-1])
+        return self._scores(np.stack([part.mean(0) for part in parts]))
+
+    def whole(self) -> FloatArray:
+        return self._scores(np.stack([one.vectors[0] for one in self._read]))
+
+    def best(self) -> FloatArray:
+        best = [passage_scores(self.questions, one.vectors[1:], one.parts).max(1) for one in self._read]
+        return document_scores(self.whole(), np.stack(best, axis=1))
+
+    @cached_property
+    def _read(self) -> list[Encoded]:
+        return [one for text in tqdm(self.texts, disable=None) for one in encode(self.long, [text])]
+
+    def _scores(self, vectors: FloatArray) -> FloatArray:
+        scores: FloatArray = self.questions @ (vectors / np.linalg.norm(vectors, axis=1, keepdims=True)).T
+        return scores
+
+
+def by_passage(
+    collection: Collection, short: Reader, long: Reader, methods: Sequence[str] | None = None
+) -> Iterator[Row]:
+    """Questions to passages, all in one index: how often one of the first k answers."""
+    sizes: dict[str, int | None] = {"our passages, each alone": None}
+    sizes |= {f"chunks of {size}, each alone": size for size in CHUNKS[:2]}
+    for name, size in sizes.items():
+        if methods is None or name in methods:
+            began = time.perf_counter()
+            figures = _recalls(collection.queries, _found_alone(collection, short, long, size))
+            yield Row(collection.name, name, figures, time.perf_counter() - began)
+    modes = {"whole document": "dense", "BM25": "bm25", "whole document + BM25": "hybrid"}
+    wanted = [name for name in modes if methods is None or name in methods]
+    if not wanted:
+        return
+    with tempfile.TemporaryDirectory() as folder:
+        began, place = time.perf_counter(), Path(folder) / "documents"
+        place.mkdir()
+        for number, text in enumerate(collection.documents):
+            (place / f"{number:06}.txt").write_text(text, encoding="utf-8", newline="")
+        with Index.open(Path(folder) / "index", model=long) as index:
+            index.add(place)
+            for name in wanted:
+                hits = [index.search(query.text, DEPTH, mode=modes[name]) for query in collection.queries]
+                found = [[(int(hit.file.stem), hit.start, hit.end) for hit in own] for own in hits]
+                figures = _recalls(collection.queries, found)
+                yield Row(collection.name, name, figures, time.perf_counter() - began)
+                began = time.perf_counter()
+
+
+def _found_alone(collection: Collection, short: Reader, long: Reader, size: int | None) -> list[list[Place]]:
+    """The best chunks of some tokens for each question, or of the passages that an index would have."""
+    spans = [
+        _passages(long, text) if size is None else chunked(short, text, size) for text in collection.documents
+    ]
+    places = [(number, a, b) for number, own in enumerate(spans) for a, b in own]
+    vectors = _alone(short, [collection.documents[number][a:b] for number, a, b in places])
+    best = np.argsort(-(_questions(collection, short) @ vectors.T), axis=1)[:, :DEPTH]
+    return [[places[i] for i in row] for row in best]
+
+
+def _questions(collection: Collection, short: Reader) -> FloatArray:
+    asked = [query.text for query in collection.queries]
+    return np.asarray(short.encode_query(asked, normalise=True, overflow="truncate", progress=False))
+
+
+def _alone(short: Reader, texts: Sequence[str]) -> FloatArray:
+    return np.asarray(short.encode(texts, normalise=True, overflow="truncate"))
+
+
+def chunked(reader: Reader, text: str, size: int) -> list[Span]:
+    """Places of chunks of so many tokens; of an empty text, the text."""
+    offsets = _offsets(reader, text)
+    starts = range(0, len(offsets), size)
+    return [(int(offsets[a, 0]), int(offsets[a : a + size, 1].max())) for a in starts] or [(0, len(text))]
+
+
+def cut(reader: Reader, text: str, limit: int) -> str:
+    """The text up to its first `limit` tokens, two of which are special."""
+    offsets = _offsets(reader, text)
+    return text if len(offsets) <= limit - 2 else text[: int(offsets[: limit - 2, 1].max())]
+
+
+def _passages(reader: Reader, text: str) -> list[Span]:
+    return [(passage.start, passage.end) for passage in split(text, _offsets(reader, text))]
+
+
+def _offsets(reader: Reader, text: str) -> Any:
+    encoding = reader.tokenizer.encode_many([text])[0]
+    return encoding.offsets[encoding.source == 0]
+
+
+def _recalls(queries: Sequence[Query], found: Sequence[Sequence[Place]]) -> dict[str, float]:
+    """Shares of questions that one of the first 1, 5, 10 passages answers."""
+    first = []
+    for query, places in zip(queries, found, strict=True):
+        good = [rank for rank, place in enumerate(places, 1) if answers(query, place)]
+        first.append(good[0] if good else DEPTH + 1)
+    ranks = np.array(first)
+    return {f"recall@{k}": float((ranks <= k).mean()) for k in (1, 5, DEPTH)}
+
+
+def answers(query: Query, place: Place) -> bool:
+    """Whether a passage shares at least half of itself, or of the answer, with the answer.
+
+    >>> (
+    ...     answers(Query("who?", 3, ((10, 20),)), (3, 15, 40)),
+    ...     answers(Query("who?", 3, ((10, 20),)), (3, 16, 40)),
+    ... )
+    (True, False)
+    """
+    number, start, end = place
+    if number != query.document:
+        return False
+    shared = [(min(b, end) - max(a, start), min(b - a, end - start)) for a, b in query.spans]
+    return any(2 * common >= least for common, least in shared)

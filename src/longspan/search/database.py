@@ -1,0 +1,144 @@
+"""The database of an index: one SQLite file, with our errors, and changes that are all or nothing."""
+
+import sqlite3
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+from longspan.errors import LongspanError, bad
+from longspan.search.results import damaged
+
+SCHEMA = "3"
+NAME = "index.sqlite"
+PATIENCE = 30.0
+"""Seconds to wait for another process that writes."""
+POSTINGS = """CREATE TABLE postings (
+    term TEXT NOT NULL, slot INTEGER NOT NULL, data BLOB NOT NULL, PRIMARY KEY (term, slot)) WITHOUT ROWID"""
+_TABLES = (
+    "CREATE TABLE meta (key TEXT PRIMARY KEY, value TEXT NOT NULL) WITHOUT ROWID",
+    """CREATE TABLE files (
+    id INTEGER PRIMARY KEY, path BLOB NOT NULL UNIQUE, size INTEGER NOT NULL, mtime INTEGER NOT NULL,
+    digest BLOB NOT NULL, n_tokens INTEGER NOT NULL, truncated INTEGER NOT NULL, windows INTEGER NOT NULL,
+    passages INTEGER NOT NULL, first INTEGER NOT NULL, slot INTEGER NOT NULL, crc INTEGER NOT NULL,
+    lengths BLOB NOT NULL)""",
+    """CREATE TABLE passages (
+    id INTEGER PRIMARY KEY, start INTEGER NOT NULL, stop INTEGER NOT NULL, page INTEGER,
+    line INTEGER NOT NULL, text TEXT NOT NULL)""",
+    POSTINGS,
+)
+
+
+class Database:
+    """The database in a folder, both made if they do not exist."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        path = folder / NAME
+        fresh = not path.exists()
+        if fresh and folder.exists() and (not folder.is_dir() or any(folder.iterdir())):
+            raise bad("index", "an index, an empty folder or a new one", str(folder))
+        folder.mkdir(parents=True, exist_ok=True)
+        with self._guarded():
+            self._db = sqlite3.connect(path, timeout=PATIENCE, isolation_level=None)
+            if fresh or not path.stat().st_size:  # empty: killed before the first transaction
+                self._create()
+            self._check_version()
+
+    def _create(self) -> None:
+        with self.transaction():
+            if not self.rows("SELECT 1 FROM sqlite_master"):
+                for statement in _TABLES:
+                    self.do(statement)
+                self.put(schema=SCHEMA, rows="0", generation="0", parts="0")
+
+    def _check_version(self) -> None:
+        found = self.get("schema")
+        if found is None:
+            raise damaged(self.folder, "it does not say which schema it has")
+        if found != SCHEMA:
+            raise bad("index", f"of schema {SCHEMA}", found, "Rebuild it with --rebuild.")
+
+    def close(self) -> None:
+        """Let go of the file."""
+        self._db.close()
+
+    @contextmanager
+    def _guarded(self) -> Iterator[None]:
+        """SQLite's errors as ours: busy, impossible, or damaged."""
+        try:
+            yield
+        except sqlite3.DatabaseError as error:
+            name = getattr(error, "sqlite_errorname", "")
+            if name.startswith(("SQLITE_BUSY", "SQLITE_LOCKED")):
+                raise LongspanError(f"The index `{self.folder}` is in use by another process.") from error
+            if name.startswith(("SQLITE_READONLY", "SQLITE_FULL", "SQLITE_IOERR", "SQLITE_CANTOPEN")):
+                raise LongspanError(f"The index `{self.folder}` cannot be used: {error}.") from error
+            raise damaged(self.folder, str(error)) from error
+
+    @contextmanager
+    def transaction(self) -> Iterator[None]:
+        """All or nothing."""
+        with self._guarded():
+            self._db.execute("BEGIN IMMEDIATE")
+            try:
+                yield
+                self._db.execute("COMMIT")
+            except BaseException:
+                if self._db.in_transaction:
+                    self._db.execute("ROLLBACK")
+                raise
+
+    @contextmanager
+    def snapshot(self) -> Iterator[None]:
+        """Every reading inside sees one state, whatever other processes write."""
+        with self._guarded():
+            self._db.execute("BEGIN")
+            try:
+                yield
+            finally:
+                self._db.execute("COMMIT")
+
+    @contextmanager
+    def sound(self) -> Iterator[None]:
+        """What is read inside has wrong types or sizes only if somebody else has changed it."""
+        try:
+            yield
+        except LongspanError:
+            raise
+        except (TypeError, ValueError, LookupError, OverflowError) as error:
+            raise damaged(self.folder, f"what it says makes no sense ({error})") from error
+
+    def do(self, statement: str, *values: Any) -> sqlite3.Cursor:
+        """Run one statement, inside a transaction if it changes something."""
+        return self._db.execute(statement, values)
+
+    def do_many(self, statement: str, values: Iterable[Sequence[Any]]) -> None:
+        """Run one statement for each of some rows; only inside a transaction."""
+        self._db.executemany(statement, values)
+
+    def rows(self, query: str, *values: Any) -> list[Any]:
+        """All rows of a query."""
+        with self._guarded():
+            return self._db.execute(query, values).fetchall()
+
+    def get(self, key: str) -> str | None:
+        """A noted value."""
+        found = self.rows("SELECT value FROM meta WHERE key = ?", key)
+        return str(found[0][0]) if found else None
+
+    def put(self, **values: str) -> None:
+        """Note some values."""
+        self.do_many("REPLACE INTO meta VALUES (?, ?)", values.items())
+
+    def number(self, key: str) -> int:
+        """A noted number."""
+        try:
+            return int(self.get(key) or "")
+        except ValueError:
+            raise damaged(self.folder, f"its {key} is missing") from None
+
+    @property
+    def version(self) -> tuple[int, int]:
+        """Changes whenever this or another process writes."""
+        return self.rows("PRAGMA data_version")[0][0], self._db.total_changes
