@@ -137,9 +137,10 @@ class Reader:
     ) -> Any:
         """Vectors, as sentence-transformers gives them: (C,) for a text, (B, C) for a list, in float32.
 
-        pooling is "mean", "first", "max" or, for some models, "salient", None what the model was made for; normalise=True gives them
-        length 1. output="tokens" gives one vector for each token instead, (n, C). details=True gives a dict
-        with "sentence_embedding" or "token_embeddings" (output=None: both), n_tokens, truncated and windows.
+        pooling is "mean", "first", "max" or, for some models, "salient", None what the model was made for;
+        normalise=True gives them length 1. output="tokens" gives one vector for each token instead, (n, C).
+        details=True gives a dict with "sentence_embedding" or "token_embeddings" (output=None: both),
+        n_tokens, truncated and windows.
         Windows of a document are averaged, weighted by tokens (pooling="max": their maximum). `prompt`, or
         the model's own of the name `prompt_name`, is put before each text. `normalize_embeddings` is another
         name for normalise; `batch_size` is accepted and not needed, since batches are filled by tokens.

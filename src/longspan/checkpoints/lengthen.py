@@ -122,7 +122,9 @@ def lengthen(
     )
     report = _compared(old, new, str(source), positions, period)
     if salience is not None:
-        new.head.pooling = "salient"  # only now: words that count by their salience give another vector
+        vars(new.head)["pooling"] = (
+            "salient"  # only now: words that count by their salience give another vector
+        )
     if place is not None:
         _write(new.to(dtype), loaded, place, report)
     return replace(report, folder=place)

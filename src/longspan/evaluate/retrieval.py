@@ -42,6 +42,7 @@ def by_document(
     sides = _Documents(collection, short, long, limit)
     makers: dict[str, Callable[[], FloatArray]] = {"first 510 tokens": sides.first}
     makers |= {f"mean of chunks of {size}": partial(sides.mean, size) for size in CHUNKS}
+    makers[f"mean and best chunk of {CHUNKS[0]}"] = partial(sides.mean, CHUNKS[0], best=True)
     makers |= {"whole document": sides.whole, "whole document + best passage": sides.best}
     gold = np.array([query.document for query in collection.queries])
     for name, maker in makers.items():
@@ -65,11 +66,14 @@ class _Documents:
         cuts = [text[slice(*chunked(self.short, text, 510)[0])] for text in self.texts]
         return self._scores(_alone(self.short, cuts))
 
-    def mean(self, size: int) -> FloatArray:
+    def mean(self, size: int, *, best: bool = False) -> FloatArray:
         chunks = [[text[a:b] for a, b in chunked(self.short, text, size)] for text in self.texts]
         vectors = _alone(self.short, list(chain.from_iterable(chunks)))
         parts = np.split(vectors, np.cumsum([len(own) for own in chunks])[:-1])
-        return self._scores(np.stack([part.mean(0) for part in parts]))
+        scores = self._scores(np.stack([part.mean(0) for part in parts]))
+        if not best:
+            return scores
+        return document_scores(scores, np.stack([(self.questions @ part.T).max(1) for part in parts], axis=1))
 
     def whole(self) -> FloatArray:
         return self._scores(np.stack([one.vectors[0] for one in self._read]))

@@ -55,7 +55,8 @@ class Embeddings(nn.Module):
             x = F.dropout(self.norm(x), self.dropout, self.training)
         if self.projection is not None:
             x = self.projection(x)  # (N, narrow) -> (N, C)
-        return x
+        found: Tensor = x
+        return found
 
     def _check(self, ids: Tensor, layout: Layout, types: Tensor | None) -> None:
         if ids.shape != (layout.size,):

@@ -62,7 +62,8 @@ class View:
     def _closely(self, query: FloatArray, rows: IntArray) -> FloatArray:
         """Scores of passages by themselves and by their best parts."""
         vectors, parts = self._vectors[rows].astype(np.float32), self._fine[rows].astype(np.float32)
-        return passage_scores(query[None], vectors, parts)[0]
+        scores: FloatArray = passage_scores(query[None], vectors, parts)[0]
+        return scores
 
     def documents_by_meaning(self, query: FloatArray, count: int, rows: IntArray) -> dict[int, float]:
         """The best passages of the best documents and these documents' scores, largest first."""

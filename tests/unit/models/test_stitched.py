@@ -109,7 +109,7 @@ def test_a_block_longer_than_the_table_is_an_error() -> None:
 @pytest.mark.parametrize(("name", "value"), [("block", 7), ("block", 65), ("stitching", 4), ("radius", 0)])
 def test_configs_that_make_no_sense_are_errors(name: str, value: int) -> None:
     with pytest.raises(InputError, match=name):
-        StitchedConfig(**SIZES, positions=POSITIONS, **{"block": 16} | {name: value})
+        StitchedConfig(**SIZES | {"positions": POSITIONS, "block": 16} | {name: value})
 
 
 def test_frames_stand_around_every_block_and_offsets_stay() -> None:
