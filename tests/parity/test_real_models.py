@@ -184,7 +184,7 @@ def test_a_long_sapiens_guesses_masked_residues_as_the_short_one(
 def test_a_long_sapiens_keeps_its_accuracy_beyond_its_window(sapiens: Path, tmp_path: Path) -> None:
     """Chains longer than the window, and eight in one document, each where the repeated positions begin anew.
 
-    Its positions number the residues of a chain: elsewhere the short model does not know them either.
+    The rest is not asked for: joined without regard to the period, its chains are guessed far worse.
     """
     lengthen(sapiens, 1152, out=tmp_path / "long", radius=72)
     chains = [framed(chain) for chain in HEAVY.values()]

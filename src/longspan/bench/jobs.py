@@ -13,6 +13,7 @@ from longspan.bench.peers import need_transformers
 from longspan.engine.plan import _plan
 from longspan.models.bigbird import BigBird, BigBirdConfig
 from longspan.models.longformer import Longformer, LongformerConfig
+from longspan.nn.quantised import quantise
 from longspan.text.packing import pack
 
 PAD, FIRST_ID = 1, 5  # ids below 5 are special in both families
@@ -40,6 +41,8 @@ class Job:
     training: bool = False
     "Forward and backward with dropout, instead of forward in evaluation without gradients."
     checkpointing: bool = False
+    int8: bool = False
+    "Ours with int8 linear layers."
     keep_pages: bool = False
     "Run with KEEP_PAGES in the environment."
     warm_up: bool = True
@@ -122,6 +125,8 @@ def _ours(job: Job, documents: list[Tensor]) -> tuple[nn.Module, Outputs]:
         marked = [[0] for _ in documents]
     else:
         model, marked = BigBird(BigBirdConfig(**sizes, block=job.block)), None
+    if job.int8:
+        quantise(model)
     model.checkpointing = job.checkpointing
 
     def outputs() -> Iterable[Tensor]:

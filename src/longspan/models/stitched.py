@@ -92,7 +92,7 @@ def blocks_of(layout: Layout) -> Layout:
     """The same rows, every block a document of its own.
 
     >>> blocks_of(Layout.packed([5, 4], marked=[[0, 3], []]))
-    Layout(9 rows, documents of 3, 2 and 4, 0 marked)
+    Layout(9 rows, documents of 3, 2 and 4)
     """
     site, rows = layout.sites, np.arange(layout.size)
     begins = site.marked | (site.position == 0)
