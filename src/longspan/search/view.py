@@ -5,7 +5,15 @@ from pathlib import Path
 
 import numpy as np
 
-from longspan.search.rank import best, document_scores, passage_scores, products, scan
+from longspan.search.rank import (
+    best,
+    document_scores,
+    nearest,
+    passage_scores,
+    products,
+    scan,
+    widened,
+)
 from longspan.search.results import Hit, damaged
 from longspan.search.store import File, Store, slots_of
 from longspan.search.update import within
@@ -56,12 +64,12 @@ class View:
         """Rows and their scores, largest first: every one is looked at, the nearest ones closely."""
         if not self._fine.shape[1]:
             return scan(self._vectors, query, rows, count)
-        near = np.sort(np.fromiter(scan(self._vectors, query, rows, max(NEAR, count)), np.int64))
+        near = nearest(self._vectors, query, rows, max(NEAR, count))
         return best(near, self._closely(query, near), count)
 
     def _closely(self, query: FloatArray, rows: IntArray) -> FloatArray:
         """Scores of passages by themselves and by their best parts."""
-        vectors, parts = self._vectors[rows].astype(np.float32), self._fine[rows].astype(np.float32)
+        vectors, parts = (widened(table[rows]) for table in (self._vectors, self._fine))
         scores: FloatArray = passage_scores(query[None], vectors, parts)[0]
         return scores
 
