@@ -65,7 +65,9 @@ def test_a_question_that_leaves_no_room_is_an_error() -> None:
 
 
 def test_a_limit_beyond_the_positions_is_an_error() -> None:
-    with pytest.raises(InputError, match=r"`limit` must be at most 64, what the model reads at once, but is 65"):
+    with pytest.raises(
+        InputError, match=r"`limit` must be at most 64, what the model reads at once, but is 65"
+    ):
         document(encoding(3), limit=65)
 
 
