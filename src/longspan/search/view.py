@@ -76,11 +76,11 @@ class View:
     def documents_by_meaning(self, query: FloatArray, count: int, rows: IntArray) -> dict[int, float]:
         """The best passages of the best documents and these documents' scores, largest first."""
         rough, owner = products(self._vectors, query), self._owner(rows)
-        nearest = np.full(len(self.files), -np.inf, np.float32)
-        np.maximum.at(nearest, owner, rough[rows])
-        order = np.argsort(-document_scores(rough[self._begins], nearest))[: max(NEAR_DOCUMENTS, count)]
+        closest = np.full(len(self.files), -np.inf, np.float32)
+        np.maximum.at(closest, owner, rough[rows])
+        order = np.argsort(-document_scores(rough[self._begins], closest))[: max(NEAR_DOCUMENTS, count)]
         found = []
-        for number in order[np.isfinite(nearest[order])]:
+        for number in order[np.isfinite(closest[order])]:
             own = rows[owner == number]
             scores = self._closely(query, own)
             alike = self._vectors[self._begins[number]].astype(np.float32) @ query

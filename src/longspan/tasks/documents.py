@@ -153,9 +153,8 @@ def _in_blocks(name: str, given: Encoding, config: StitchedConfig, limit: int, o
     """The document called `name` in errors, in blocks; if in several pieces, then cut between blocks."""
     if len(given) == 0:
         raise bad(name, "at least one token long", 0, NO_TOKENS)
-    encoding, begins = in_blocks(
-        given, config.block, config.positions if options.whole else min(2 * config.block, config.positions)
-    )
+    most = config.positions // 2 if (given.source == 1).any() else config.positions  # a text and its pair
+    encoding, begins = in_blocks(given, config.block, most if options.whole else min(2 * config.block, most))
     size = len(encoding)
     if size > limit and options.limit is not None:
         if options.overflow == "error":
