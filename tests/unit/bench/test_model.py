@@ -76,6 +76,7 @@ def test_the_longformer_case_judges_speed_twice_and_the_linear_share(monkeypatch
         "x faster than transformers": (3.5, "pass"),
         "x faster than transformers keeping pages": (2.0, "short"),
         "linear layers at sgemm speed, of our time": (0.75, "pass"),
+        "int8, x faster than transformers": (1.0, "short"),
     }
 
 
@@ -102,7 +103,7 @@ def test_the_long_case_judges_memory_and_time_per_token(monkeypatch: pytest.Monk
 def test_without_transformers_its_bars_are_skipped(monkeypatch: pytest.MonkeyPatch) -> None:
     faked(monkeypatch, absent="transformers")
     verdicts = [verdict for _, verdict in figures("longformer").values()]
-    assert verdicts == ["skipped", "skipped", "pass"]
+    assert verdicts == ["skipped", "skipped", "pass", "skipped"]
 
 
 def test_memory_that_cannot_be_measured_is_skipped(monkeypatch: pytest.MonkeyPatch) -> None:
