@@ -198,8 +198,7 @@ def _compared(
     longformer, stitched = isinstance(config, LongformerConfig), isinstance(config, StitchedConfig)
     radius = getattr(config, "radius", None)
     radius = (radius,) * config.layers if isinstance(radius, int) else radius
-    near = min(radius) + 1 if radius else config.short  # type: ignore[attr-defined]
-    near = short if stitched else near
+    near = short if stitched else min(radius) + 1 if radius else config.short  # type: ignore[attr-defined]
     most = min(near, short, period or short)
     beyond = sorted({most, *(n for n in (2 * near - 2, short) if most < n <= short)})
     drifts = tuple(drift(old, new, tokens) for tokens in beyond)

@@ -2,6 +2,7 @@
 
 import argparse
 from pathlib import Path
+from typing import Any
 
 from longspan.errors import bad
 
@@ -36,21 +37,19 @@ def _add_common(subject: argparse.ArgumentParser) -> None:
     subject.add_argument("--json", type=Path, metavar="FILE", help="save every figure")
 
 
+def _common(arguments: argparse.Namespace) -> dict[str, Any]:
+    """What every benchmark is told."""
+    names = ("short", "rounds", "threads", "json")
+    return {name: getattr(arguments, name) for name in names} | {"names": arguments.cases}
+
+
 def run_attention(arguments: argparse.Namespace) -> int:
     """Hand the options to the benchmark of the engine."""
     if arguments.short and (arguments.cases or arguments.json or arguments.plot):
         raise bad("--short", "given without cases, --json and --plot", True, "It only prints a table.")
     from longspan.bench import attention
 
-    attention.run(
-        short=arguments.short,
-        names=arguments.cases,
-        rounds=arguments.rounds,
-        threads=arguments.threads,
-        flex=arguments.flex,
-        json=arguments.json,
-        plot=arguments.plot,
-    )
+    attention.run(**_common(arguments), flex=arguments.flex, plot=arguments.plot)
     return 0
 
 
@@ -60,13 +59,7 @@ def run_model(arguments: argparse.Namespace) -> int:
         raise bad("--short", "given without cases and --json", True, "It only prints a table.")
     from longspan.bench import model
 
-    model.run(
-        short=arguments.short,
-        names=arguments.cases,
-        rounds=arguments.rounds,
-        threads=arguments.threads,
-        json=arguments.json,
-    )
+    model.run(**_common(arguments))
     return 0
 
 
@@ -74,12 +67,5 @@ def run_search(arguments: argparse.Namespace) -> int:
     """Hand the options to the benchmark of search."""
     from longspan.bench import search
 
-    search.run(
-        short=arguments.short,
-        names=arguments.cases,
-        rounds=arguments.rounds,
-        threads=arguments.threads,
-        json=arguments.json,
-        text=arguments.text,
-    )
+    search.run(**_common(arguments), text=arguments.text)
     return 0

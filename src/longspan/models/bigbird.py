@@ -102,7 +102,7 @@ class BigBird(nn.Module):
         scale = config.width**0.5 if config.rescale_embeddings else 1.0
         self.embeddings = body.embeddings(config, scale=scale, norm_last=True)
         # No attention dropout: neither the paper's code nor Hugging Face's drops any in the sparse path.
-        self.layers = body.layers(config, lambda: SelfAttention(config.width, config.heads, bias=config.bias))
+        self.layers = body.layers(config, SelfAttention, bias=config.bias, dropout=0.0)
         self.relative_bias = body.relative_bias(config)
         self.checkpointing = False
         body.initialise(self, config.init_std)

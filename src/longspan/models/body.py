@@ -1,6 +1,6 @@
 """What the encoder families share: a stack of layers on embeddings, and how their weights begin."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import Any, cast
 
 import torch
@@ -33,12 +33,13 @@ def embeddings(config: EncoderConfig, *, scale: float = 1.0, norm_last: bool = F
 
 
 def layers(
-    config: EncoderConfig, attention: Callable[[], SelfAttention | LongformerAttention]
+    config: EncoderConfig, kind: type[SelfAttention | LongformerAttention], **options: Any
 ) -> nn.ModuleList:
-    """The layers of a config, each around an attention of its own."""
+    """The layers of a config, each around an attention of its own; `options` beside sizes and dropout."""
+    options = {"dropout": config.attention_dropout} | options
     return nn.ModuleList(
         EncoderLayer(
-            attention(),
+            kind(config.width, config.heads, **options),
             config.width,
             config.feed_forward,
             act=config.activation,

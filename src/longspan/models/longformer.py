@@ -77,9 +77,7 @@ class Longformer(nn.Module):
         self.config = config
         self.embeddings = body.embeddings(config)
         kind = SelfAttention if config.share_global_projections else LongformerAttention
-        self.layers = body.layers(
-            config, lambda: kind(config.width, config.heads, dropout=config.attention_dropout)
-        )
+        self.layers = body.layers(config, kind)
         self.relative_bias = body.relative_bias(config)
         self.checkpointing = False
         body.initialise(self, config.init_std)

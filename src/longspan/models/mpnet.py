@@ -52,9 +52,7 @@ class MPNet(nn.Module):
         super().__init__()
         self.config = config
         self.embeddings = body.embeddings(config)
-        self.layers = body.layers(
-            config, lambda: SelfAttention(config.width, config.heads, dropout=config.attention_dropout)
-        )
+        self.layers = body.layers(config, SelfAttention)
         self.relative_bias = body.relative_bias(config)
         self.checkpointing = False
         body.initialise(self, config.init_std)

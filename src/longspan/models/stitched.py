@@ -72,9 +72,7 @@ class Stitched(nn.Module):
         super().__init__()
         self.config = config
         self.embeddings = body.embeddings(config)
-        self.layers = body.layers(
-            config, lambda: SelfAttention(config.width, config.heads, dropout=config.attention_dropout)
-        )
+        self.layers = body.layers(config, SelfAttention)
         self.checkpointing = False
         body.initialise(self, config.init_std)
 

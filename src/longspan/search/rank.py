@@ -44,7 +44,7 @@ def scan(vectors: FloatArray, query: FloatArray, rows: IntArray, count: int) -> 
         rough = products(vectors, query)[rows]
         rows = rows[rough >= np.partition(rough, -count)[-count] - 2 * MARGIN * np.linalg.norm(query)]
     parts = np.split(rows, range(CHUNK, len(rows), CHUNK))
-    return best(rows, np.concatenate([vectors[part].astype(np.float32) @ query for part in parts]), count)
+    return best(rows, np.concatenate([widened(vectors[part]) @ query for part in parts]), count)
 
 
 def products(vectors: FloatArray, query: FloatArray) -> FloatArray:
@@ -53,14 +53,6 @@ def products(vectors: FloatArray, query: FloatArray) -> FloatArray:
 
     found: FloatArray = torch.mv(torch.from_numpy(vectors), torch.from_numpy(query).half()).float().numpy()
     return found
-
-
-def nearest(vectors: FloatArray, query: FloatArray, rows: IntArray, count: int) -> IntArray:
-    """The `count` of `rows` that are nearest to half precision, in their own order; all are looked at."""
-    if count >= len(rows):
-        return rows
-    chosen = np.argpartition(products(vectors, query)[rows], -count)[-count:]
-    return rows[np.sort(chosen)]
 
 
 def widened(table: FloatArray) -> FloatArray:

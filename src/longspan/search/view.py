@@ -8,7 +8,6 @@ import numpy as np
 from longspan.search.rank import (
     best,
     document_scores,
-    nearest,
     passage_scores,
     products,
     scan,
@@ -62,9 +61,7 @@ class View:
 
     def by_meaning(self, query: FloatArray, count: int, rows: IntArray) -> dict[int, float]:
         """Rows and their scores, largest first: every one is looked at, the nearest ones closely."""
-        if not self._fine.shape[1]:
-            return scan(self._vectors, query, rows, count)
-        near = nearest(self._vectors, query, rows, max(NEAR, count))
+        near = np.sort(np.fromiter(scan(self._vectors, query, rows, max(NEAR, count)), np.int64))
         return best(near, self._closely(query, near), count)
 
     def _closely(self, query: FloatArray, rows: IntArray) -> FloatArray:
