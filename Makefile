@@ -36,7 +36,7 @@ demo-engine: $(VENV)/installed ## examine this machine, draw the patterns, time 
 	$(BIN)/longspan bench attention --short
 	$(BIN)/longspan bench model --short
 
-test: $(VENV)/installed ## run the default test suite (offline), then the models without the native kernel
+test: $(VENV)/installed ## run the default test suite, then the models without the native kernel
 	$(BIN)/python -m pytest -q
 	$(BIN)/python -m pytest -q --portable $(MODEL_TESTS)
 
