@@ -1,5 +1,6 @@
 """What stands on an encoder: a head for each kind of answer, from x (N, C), the layout and the types."""
 
+from collections.abc import Sequence
 from typing import cast
 
 import numpy as np
@@ -12,6 +13,7 @@ from longspan.layout import Layout
 from longspan.nn.activations import activation
 from longspan.nn.layer import FeedForward
 from longspan.nn.linear import Linear
+from longspan.nn.rows import ROWS
 
 POOLINGS = ("mean", "first", "max", "salient")
 HIDDEN = 1e6
@@ -139,20 +141,31 @@ def pool(x: Tensor, layout: Layout, how: str, weights: Tensor | None = None) -> 
     if how == "first":
         return x[first_rows(layout).to(x.device)]
     site = layout.sites
-    rows = torch.from_numpy(np.flatnonzero(site.exists)).to(x.device)
-    lengths = torch.from_numpy(np.bincount(site.document[site.exists], minlength=layout.documents)).to(
-        x.device
-    )
-    if len(lengths) and not int(lengths.min()):
+    rows = np.flatnonzero(site.exists)
+    lengths = np.bincount(site.document[rows], minlength=layout.documents).tolist()
+    if 0 in lengths:
         raise bad("document", "at least one token long", 0)
-    kept = x if len(rows) == len(x) else x[rows]
-    if how == "salient":
-        assert weights is not None
-        share = weights.to(x.dtype)[rows].unsqueeze(1)
-        total = torch.segment_reduce(torch.cat((kept * share, share), 1), "sum", lengths=lengths, axis=0)
-        return total[:, :-1] / total[:, -1:]
-    pooled: Tensor = torch.segment_reduce(kept, how, lengths=lengths, axis=0)
-    return pooled
+    if len(rows) < len(x):
+        kept = torch.from_numpy(rows).to(x.device)
+        x, weights = x[kept], None if weights is None else weights[kept]
+    documents = x.split(lengths)
+    if how == "max":
+        return _stacked([document.amax(0) for document in documents], x)
+    if how == "mean":
+        return _stacked([document.mean(0) for document in documents], x)
+    assert weights is not None
+    shares = weights.to(x.dtype).split(lengths)
+    return _stacked([_mean(*both) for both in zip(documents, shares, strict=True)], x)
+
+
+def _mean(x: Tensor, share: Tensor) -> Tensor:
+    """(n, C) by shares (n,), a few rows at a time: the products stay in the cache."""
+    pieces = zip(x.split(ROWS), share.split(ROWS), strict=True)
+    return torch.stack([(rows * part.unsqueeze(1)).sum(0) for rows, part in pieces]).sum(0) / share.sum()
+
+
+def _stacked(vectors: Sequence[Tensor], x: Tensor) -> Tensor:
+    return torch.stack(list(vectors)) if vectors else x[:0]
 
 
 def first_rows(layout: Layout) -> Tensor:

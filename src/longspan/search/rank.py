@@ -44,7 +44,7 @@ def scan(vectors: FloatArray, query: FloatArray, rows: IntArray, count: int) -> 
         rough = products(vectors, query)[rows]
         rows = rows[rough >= np.partition(rough, -count)[-count] - 2 * MARGIN * np.linalg.norm(query)]
     parts = np.split(rows, range(CHUNK, len(rows), CHUNK))
-    return best(rows, np.concatenate([widened(vectors[part]) @ query for part in parts]), count)
+    return best(rows, np.concatenate([exact(vectors[part], query[None])[:, 0] for part in parts]), count)
 
 
 def products(vectors: FloatArray, query: FloatArray) -> FloatArray:
@@ -55,11 +55,14 @@ def products(vectors: FloatArray, query: FloatArray) -> FloatArray:
     return found
 
 
-def widened(table: FloatArray) -> FloatArray:
-    """A table of half precision in float32; torch is many times faster at it than numpy."""
+def exact(vectors: FloatArray, queries: FloatArray) -> FloatArray:
+    """The products of rows (N, C) with queries (Q, C), in float32: (N, Q).
+
+    By torch, as all products of a query are: numpy's threads and torch's would wait for each other.
+    """
     import torch
 
-    found: FloatArray = torch.from_numpy(table).float().numpy()
+    found: FloatArray = torch.mm(torch.from_numpy(vectors).float(), torch.from_numpy(queries).t()).numpy()
     return found
 
 
@@ -104,8 +107,8 @@ def fused(*rankings: Mapping[int, float]) -> dict[int, float]:
 
 def passage_scores(queries: FloatArray, vectors: FloatArray, parts: FloatArray) -> FloatArray:
     """(Q, C), (P, C), (P, K, C) -> (Q, P): half the cosine with a passage, half that with its best part."""
-    best = (parts.reshape(-1, parts.shape[2]) @ queries.T).reshape(*parts.shape[:2], -1).max(1).T
-    scores: FloatArray = (queries @ vectors.T + best) / 2
+    best = exact(parts.reshape(-1, parts.shape[2]), queries).reshape(*parts.shape[:2], -1).max(1)
+    scores: FloatArray = (exact(vectors, queries) + best).T / 2
     return scores
 
 

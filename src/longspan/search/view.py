@@ -5,14 +5,7 @@ from pathlib import Path
 
 import numpy as np
 
-from longspan.search.rank import (
-    best,
-    document_scores,
-    passage_scores,
-    products,
-    scan,
-    widened,
-)
+from longspan.search.rank import best, document_scores, passage_scores, products, scan
 from longspan.search.results import Hit, damaged
 from longspan.search.store import File, Store, slots_of
 from longspan.search.update import within
@@ -66,8 +59,7 @@ class View:
 
     def _closely(self, query: FloatArray, rows: IntArray) -> FloatArray:
         """Scores of passages by themselves and by their best parts."""
-        vectors, parts = (widened(table[rows]) for table in (self._vectors, self._fine))
-        scores: FloatArray = passage_scores(query[None], vectors, parts)[0]
+        scores: FloatArray = passage_scores(query[None], self._vectors[rows], self._fine[rows])[0]
         return scores
 
     def documents_by_meaning(self, query: FloatArray, count: int, rows: IntArray) -> dict[int, float]:
