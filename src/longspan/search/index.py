@@ -13,7 +13,7 @@ import numpy as np
 
 import longspan
 from longspan.errors import LongspanError, bad
-from longspan.search.rank import asked, fused, one_thread
+from longspan.search.rank import asked, fused
 from longspan.search.results import Hits
 from longspan.search.store import File, Row, Store
 from longspan.search.update import Report, bar, digest, fingerprint, is_gone, listed, stamp_of, within
@@ -215,9 +215,9 @@ class Index:
         return Hits(query, found)
 
     def _vector(self, query: str) -> FloatArray:
-        reader = self.reader
-        with one_thread():
-            vector: FloatArray = reader.encode_query(query, normalise=True, progress=False, overflow="window")
+        vector: FloatArray = self.reader.encode_query(
+            query, normalise=True, progress=False, overflow="window"
+        )
         return vector.astype(np.float32)
 
     def _view(self) -> View:

@@ -1,7 +1,6 @@
 """Which passages are best: by an exact scan of vectors, by words, or by both ranks."""
 
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Mapping
 
 import numpy as np
 
@@ -77,19 +76,6 @@ def best(rows: IntArray, scores: FloatArray, count: int) -> dict[int, float]:
         rows, scores = rows[among], scores[among]
     order = np.lexsort((rows, -scores))[:count]
     return dict(zip(rows[order].tolist(), scores[order].tolist(), strict=True))
-
-
-@contextmanager
-def one_thread() -> Iterator[None]:
-    """A query is so little work that waiting for a second thread costs more than it gives."""
-    import torch
-
-    threads = torch.get_num_threads()
-    torch.set_num_threads(1)
-    try:
-        yield
-    finally:
-        torch.set_num_threads(threads)
 
 
 def fused(*rankings: Mapping[int, float]) -> dict[int, float]:
