@@ -13,7 +13,7 @@ from longspan.errors import CheckpointError
 _STOP = """a an and are as at be by can did do does for from had has have how i in is it its of on or that
 the their there these they this to was were what when where which who whom whose why will with you your"""
 STOP = frozenset(_STOP.split())
-SNIPPET = 320
+SNIPPET = 440
 _WORD = re.compile(r"\w+")
 _ENDING = re.compile(r"(?:ing|edly|ed|ies|es|s|ly|y)$")
 
