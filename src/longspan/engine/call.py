@@ -88,6 +88,10 @@ def attention(
     if v.shape != k.shape:
         raise bad("v", f"of shape {tuple(k.shape)} like `k`", tuple(v.shape))
     relative, content, table = _take_terms(terms, plan, q) if terms else (None, None, None)
+    if plan.shares_keys and torch.is_grad_enabled() and any(x.requires_grad for x in (q, k, v)):
+        raise InputError(
+            "`plan` must not be one of gathered rows where gradients are wanted, but is. Use torch.no_grad()."
+        )
     p, seed = (0.0, None) if dropout is None or not dropout.p else (dropout.p, dropout.counter(q.device))
     problem = Problem(q, k, v, arrays, _scale(scale, q), relative, content, table, p, seed)
     out, lse = attend(problem, "" if backend is None else known(backend))

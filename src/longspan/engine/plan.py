@@ -1,7 +1,7 @@
 """The plan: a pattern compiled for concrete layouts into lists of tiles, which is all that kernels see."""
 
 from collections.abc import Hashable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property, lru_cache
 from typing import Any, NamedTuple, cast
 
@@ -93,6 +93,8 @@ class Plan:
     heads: int
     labels: Labels | None
     arrays: PlanArrays
+    shares_keys: bool = False
+    "Whether a key row may stand in several documents: see `gathered`."
     _moved: dict[torch.device, PlanArrays] = field(default_factory=dict)
 
     def to(self, device: torch.device | str) -> PlanArrays:
@@ -104,6 +106,26 @@ class Plan:
             with torch.inference_mode(False):
                 self._moved[where] = PlanArrays(*(array.to(where) for array in self.arrays))
         return self._moved[where]
+
+    def gathered(self, rows: IntArray, size: int) -> "Plan":
+        """The same plan for keys that stand elsewhere: key row i is row rows[i] of a tensor of `size` rows.
+
+        Rows may stand in several documents, so texts that begin alike can share what they begin with. Nothing
+        can be differentiated by such a plan.
+
+        >>> from longspan.patterns import Full
+        >>> made = plan(Full(), Layout.packed([1, 1]), Layout.packed([2, 2]), heads=1)
+        >>> made.gathered(np.array([0, 1, 0, 2]), 3).arrays.k_rows[:, :2].tolist()
+        [[0, 1], [0, 2]]
+        """
+        if rows.shape != (self.keys.size,) or (rows.size and not 0 <= rows.min() <= rows.max() < size):
+            raise bad("rows", f"{self.keys.size} row numbers below {size}", rows)
+        table = np.append(rows, -1)  # behind a tile's last row stands -1
+        positions = np.zeros(size, np.int32)
+        positions[rows] = self.keys.sites.position
+        moved = {"k_rows": table[self.arrays.k_rows.numpy()], "k_positions": positions}
+        arrays = self.arrays._replace(**{name: _tensor(name, array) for name, array in moved.items()})
+        return replace(self, arrays=arrays, shares_keys=True, _moved={})
 
     @cached_property
     def pairs_allowed(self) -> int:

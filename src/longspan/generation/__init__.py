@@ -1,0 +1,1 @@
+"""Writing texts with a decoder: greedily, by beam search or by drawing words."""

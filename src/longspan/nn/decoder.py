@@ -1,0 +1,112 @@
+"""A decoder's layer: its rows look back at their own kind, and at all that an encoder has read."""
+
+from collections.abc import Callable
+from typing import NamedTuple
+
+from torch import Tensor, nn
+
+from longspan.engine.call import attention
+from longspan.engine.plan import Plan
+from longspan.nn.attention import SelfAttention, fresh_dropout
+from longspan.nn.layer import FeedForward, residual
+from longspan.nn.linear import Linear
+
+Seen = tuple[Tensor, Tensor]
+"""Keys and values (K, H, D)."""
+
+
+class CrossAttention(nn.Module):
+    """x (N, C) to the context of each row (N, C), before `out`, from keys and values of other rows."""
+
+    def __init__(self, width: int, heads: int, *, bias: bool = True, dropout: float = 0.0) -> None:
+        super().__init__()
+        self.query = Linear(width, width, bias=bias)
+        self.kv = Linear(width, 2 * width, bias=bias)
+        self.out = Linear(width, width, bias=bias)
+        self.heads, self.dropout = heads, dropout
+
+    def seen(self, memory: Tensor) -> Seen:
+        """What all steps see of the rows (K, C) that were read: computed once."""
+        k, v = self.kv(memory).view(len(memory), 2, self.heads, -1).unbind(1)  # (K, 2C) -> (K, H, D)
+        return k, v
+
+    def forward(self, x: Tensor, seen: Seen, pairs: Plan) -> Tensor:
+        q = self.query(x).view(len(x), self.heads, -1)  # (N, C) -> (N, H, D)
+        return attention(q, *seen, pairs, dropout=fresh_dropout(self)).flatten(1)
+
+
+class Rows:
+    """Keys and values of rows that a layer decoded: they stay where they are, and more come behind."""
+
+    def __init__(self) -> None:
+        self._room: Tensor | None = None
+        self._count = 0
+
+    def add(self, k: Tensor, v: Tensor) -> Seen:
+        """All keys and values so far (K, H, D), these behind the others; memory doubles when it is full."""
+        begin, self._count = self._count, self._count + len(k)
+        if self._room is None or self._count > self._room.shape[1]:
+            room = k.new_empty(2, max(256, 2 * self._count), *k.shape[1:])
+            if self._room is not None:
+                room[:, :begin] = self._room[:, :begin]
+            self._room = room
+        self._room[0, begin : self._count], self._room[1, begin : self._count] = k, v
+        keys, values = self._room[:, : self._count]
+        return keys, values
+
+
+class Looks(NamedTuple):
+    """What the rows of a step see."""
+
+    back: Plan
+    "Their own kind."
+    across: Plan
+    "The rows that the encoder read."
+
+
+class DecoderLayer(nn.Module):
+    """x (N, C) through self-attention, cross-attention and feed-forward, each with a residual and a norm.
+
+    Norms stand behind the residuals as in BART, or before the blocks as in Pegasus (`norm_first`).
+    """
+
+    def __init__(
+        self,
+        width: int,
+        heads: int,
+        inner: int,
+        *,
+        act: str,
+        eps: float,
+        dropout: float,
+        attention_dropout: float = 0.0,
+        bias: bool = True,
+        norm_first: bool = False,
+    ) -> None:
+        super().__init__()
+        self.attention = SelfAttention(width, heads, bias=bias, dropout=attention_dropout)
+        self.cross = CrossAttention(width, heads, bias=bias, dropout=attention_dropout)
+        self.feed_forward = FeedForward(width, inner, act)
+        self.attention_norm, self.cross_norm, self.feed_forward_norm = (
+            nn.LayerNorm(width, eps) for _ in range(3)
+        )
+        self.dropout, self.norm_first = dropout, norm_first
+
+    def forward(self, x: Tensor, seen: Seen, looks: Looks, past: Rows | None = None) -> Tensor:
+        """`seen` is what `cross` sees of the encoder's rows; `past`, rows decoded before, gets these, too."""
+        x = self._block(x, self.attention_norm, self.attention.out, lambda y: self._back(y, looks.back, past))
+        x = self._block(x, self.cross_norm, self.cross.out, lambda y: self.cross(y, seen, looks.across))
+        return self._block(x, self.feed_forward_norm, self.feed_forward, lambda y: y)
+
+    def _block(
+        self, x: Tensor, norm: nn.LayerNorm, out: nn.Module, context: Callable[[Tensor], Tensor]
+    ) -> Tensor:
+        dropout = self.dropout if self.training else 0.0
+        y = residual(out, context(norm(x) if self.norm_first else x), x, dropout)
+        return y if self.norm_first else norm(y)
+
+    def _back(self, x: Tensor, pairs: Plan, past: Rows | None) -> Tensor:
+        q, k, v = self.attention.qkv(x).view(len(x), 3, self.attention.heads, -1).unbind(1)  # -> (N, H, D)
+        if past is not None:
+            k, v = past.add(k, v)
+        return attention(q, k, v, pairs, dropout=fresh_dropout(self.attention)).flatten(1)
