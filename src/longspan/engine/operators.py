@@ -34,7 +34,16 @@ def attend(problem: Problem, backend: str = "") -> tuple[Tensor, Tensor]:
     if torch.is_grad_enabled() and any(x.requires_grad for x in inputs):
         pair = _Attend.apply(*problem[:3], problem.arrays, *problem[4:], backend)  # type: ignore[no-untyped-call]
         return pair
-    return choose(problem, backend or None).forward(problem)
+    return _computed(problem, backend or None)
+
+
+def _computed(problem: Problem, backend: str | None) -> tuple[Tensor, Tensor]:
+    """Computed in the precision that the inputs ask for: autocast has had its say when they were made."""
+    chosen, where = choose(problem, backend), problem.q.device.type
+    if not torch.is_autocast_enabled(where):
+        return chosen.forward(problem)
+    with torch.autocast(where, enabled=False):
+        return chosen.forward(problem)
 
 
 def _differentiable(problem: Problem) -> list[Tensor]:
@@ -76,8 +85,7 @@ def _checked(*arguments: Any) -> Arguments:
 
 
 def _forward(*arguments: Any) -> tuple[Tensor, Tensor]:
-    problem, backend = _problem(arguments)
-    return choose(problem, backend).forward(problem)
+    return _computed(*_problem(arguments))
 
 
 def _backward(

@@ -128,29 +128,29 @@ def report(
         raise bad("gflops", "more than 0", gflops)
     plans = [plan(pattern, layout, heads=heads) for pattern in stack]
     made = {p.pattern: _layer(p, size, gflops) for p in plans}
-    known = _middle(layout)
+    known = middle_row(layout)
     for p in reversed(plans):
-        known = known | _seen(p, known)
+        known = known | seen(p, known)
     told = tuple(made[pattern] for pattern in stack)
     return Report(layout=layout, heads=heads, size=size, layers=told, field=int(known.sum()))
 
 
 def _layer(p: Plan, size: int, gflops: float) -> LayerReport:
-    middle = _middle(p.queries)
+    middle = middle_row(p.queries)
     return LayerReport(
         pattern=p.pattern,
-        field=int((middle | _seen(p, middle)).sum()),
+        field=int((middle | seen(p, middle)).sum()),
         pairs_allowed=p.pairs_allowed,
         pairs_computed=p.pairs_computed,
         pairs_dense=p.pairs_dense,
         plan_bytes=p.arrays.nbytes,
-        scratch_bytes=_scratch(p, size),
+        scratch_bytes=scratch(p, size),
         seconds=FLOPS * size * p.pairs_computed / (gflops * 1e9),
         graph=_measured(p.pattern, p.queries),
     )
 
 
-def _middle(layout: Layout) -> BoolArray:
+def middle_row(layout: Layout) -> BoolArray:
     """(N,): the row in the middle of the longest document, an unmarked one if there is one."""
     site, known = layout.sites, np.zeros(layout.size, bool)
     if layout.documents:
@@ -161,7 +161,7 @@ def _middle(layout: Layout) -> BoolArray:
     return known
 
 
-def _seen(p: Plan, known: BoolArray) -> BoolArray:
+def seen(p: Plan, known: BoolArray) -> BoolArray:
     """(N,): the rows that the known rows see, in any head."""
     a = p.arrays
     q_rows, k_rows, (key, mask, *_) = a.q_rows.numpy(), a.k_rows.numpy(), a.entries.numpy().T
@@ -176,7 +176,7 @@ def _seen(p: Plan, known: BoolArray) -> BoolArray:
     return seen[:-1]
 
 
-def _scratch(p: Plan, size: int) -> int:
+def scratch(p: Plan, size: int) -> int:
     """The packed keys and values of as many tiles as the longest list of entries needs, within a bound."""
     tile = 2 * TILE * size * 4
     longest = int(p.arrays.entry_start.diff().max()) if p.arrays.q_rows.shape[0] else 0

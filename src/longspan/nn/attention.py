@@ -1,7 +1,7 @@
 """Self-attention over the pairs of a plan, and Longformer's second set of projections for global tokens."""
 
 from dataclasses import dataclass, replace
-from typing import NamedTuple
+from typing import NamedTuple, Protocol
 
 import numpy as np
 import torch
@@ -15,6 +15,7 @@ from longspan.engine.terms import ScoreTable
 from longspan.layout import Layout
 from longspan.nn.linear import Linear, wide
 from longspan.nn.relative import ByHead
+from longspan.nn.second_level import Farther, SecondLevel
 from longspan.patterns.full import Full
 from longspan.shapes import IntArray
 
@@ -98,65 +99,42 @@ def _projected(layout: Layout, rows: IntArray, heads: int, labels: Labels | None
     return Group(torch.from_numpy(rows), keys, pairs)
 
 
-class LongformerAttention(nn.Module):
-    """Local rows by one set of projections, global rows by another; each row is computed once."""
+@dataclass(frozen=True)
+class GlobalProjections:
+    """What global rows see by projections of their own: linear layers with biases, and what drops pairs."""
 
-    def __init__(self, width: int, heads: int, *, dropout: float = 0.0) -> None:
-        super().__init__()
-        self.qkv = Linear(width, 3 * width)
-        self.global_query, self.global_key, self.global_value = (Linear(width, width) for _ in range(3))
-        self.out = Linear(width, width)
-        self.heads, self.dropout = heads, dropout
+    query: Linear | nn.Linear
+    key: Linear | nn.Linear
+    value: Linear | nn.Linear
+    heads: int
+    dropout: "Dropping"
 
-    def forward(
-        self,
-        x: Tensor,
-        pairs: Plan,
-        marked: GlobalRows,
-        biases: Biases = (),
-        *,
-        scratch: Tensor | None = None,
-    ) -> Tensor:
-        q, k, v = self.qkv(x, scratch).view(len(x), 3, self.heads, -1).unbind(1)  # (N, 3C) -> (N, H, D)
-        context = attention(q, k, v, pairs, terms=biases, dropout=fresh_dropout(self))
-        context = context.flatten(1)  # (N, H, D) -> (N, C)
+    def put(self, context: Tensor, x: Tensor, marked: GlobalRows, biases: Biases = ()) -> Tensor:
+        """`context` (N, C) with the marked rows of x (N, C) in their places; without gradients, itself."""
         for group, read in ((marked.few, self._absorbed), (marked.many, self._projected)):
             if group is not None:
                 rows = group.rows.to(x.device)
                 put = context.index_copy if torch.is_grad_enabled() else context.index_copy_
-                context = put(0, rows, read(x, x[rows], group, biases))
+                context = put(0, rows, read(x, x[rows], group, biases).to(context.dtype))
         return context
 
-    def copy_local_to_global(self) -> None:
-        """Start the global projections from the local ones (Longformer, section 3.1)."""
-        projections = self.global_query, self.global_key, self.global_value
-        for name in ("weight", "bias"):
-            for projection, local in zip(projections, getattr(self.qkv, name).chunk(3), strict=True):
-                getattr(projection, name).data.copy_(local.data)
-
-    def _projected(self, x: Tensor, marked: Tensor, group: Group, biases: Biases = ()) -> Tensor:
+    def _projected(self, x: Tensor, marked: Tensor, group: Group, biases: Biases) -> Tensor:
         """All keys through the global projections."""
         seen = x if group.keys is None else x[group.keys.to(x.device)]
         q, k, v = (
             linear(rows).view(len(rows), self.heads, -1)  # (N, C) -> (N, H, D)
-            for linear, rows in (
-                (self.global_query, marked),
-                (self.global_key, seen),
-                (self.global_value, seen),
-            )
+            for linear, rows in ((self.query, marked), (self.key, seen), (self.value, seen))
         )
-        return attention(q, k, v, group.pairs, terms=biases, dropout=fresh_dropout(self)).flatten(1)
+        return attention(q, k, v, group.pairs, terms=biases, dropout=fresh_dropout(self.dropout)).flatten(1)
 
-    def _absorbed(self, x: Tensor, marked: Tensor, group: Group, biases: Biases = ()) -> Tensor:
+    def _absorbed(self, x: Tensor, marked: Tensor, group: Group, biases: Biases) -> Tensor:
         """The queries through the key projection, the result through the value projection."""
         rows, width = marked.shape
         size = width // self.heads
-        q = self.global_query(marked).view(rows, self.heads, size)
-        key, value = (
-            wide(p.weight).view(self.heads, size, width) for p in (self.global_key, self.global_value)
-        )
+        q = self.query(marked).view(rows, self.heads, size)
+        key, value = (wide(p.weight).view(self.heads, size, width) for p in (self.key, self.value))
         carried = torch.einsum("ghd,hdc->ghc", wide(q), key).to(x.dtype).reshape(rows * self.heads, 1, width)
-        seen, dropout = x.unsqueeze(1), fresh_dropout(self)  # (N, C) -> (N, 1, C): one wide head
+        seen, dropout = x.unsqueeze(1), fresh_dropout(self.dropout)  # (N, C) -> (N, 1, C): one wide head
         by_head = tuple(ScoreTable(one.table.t().reshape(-1, 1)) for one in biases)  # (L, H) -> (H * L, 1)
         mean = attention(carried, seen, seen, group.pairs, scale=size**-0.5, terms=by_head, dropout=dropout)
         context = (
@@ -164,7 +142,7 @@ class LongformerAttention(nn.Module):
             .flatten(1)
             .to(x.dtype)
         )
-        bias, unseen = self.global_value.bias, self.global_key.bias
+        bias, unseen = self.value.bias, self.key.bias
         assert bias is not None
         assert unseen is not None
         context = context + 0 * unseen  # softmax does not see it: its gradient is 0, but it has one
@@ -176,7 +154,57 @@ class LongformerAttention(nn.Module):
         return context + (kept.view(rows, self.heads, 1) * bias.view(self.heads, size)).flatten(1)
 
 
-def fresh_dropout(module: SelfAttention | LongformerAttention) -> Dropout | None:
+class LongformerAttention(nn.Module):
+    """Local rows by one set of projections, global rows by another; each row is computed once.
+
+    With a `second` level, which a Poolingformer gives to some layers, every row then looks farther.
+    """
+
+    def __init__(self, width: int, heads: int, *, dropout: float = 0.0) -> None:
+        super().__init__()
+        self.qkv = Linear(width, 3 * width)
+        self.global_query, self.global_key, self.global_value = (Linear(width, width) for _ in range(3))
+        self.out = Linear(width, width)
+        self.heads, self.dropout = heads, dropout
+        self.second: SecondLevel | None = None
+
+    def forward(
+        self,
+        x: Tensor,
+        pairs: Plan,
+        marked: GlobalRows,
+        biases: Biases = (),
+        farther: Farther | None = None,
+        *,
+        scratch: Tensor | None = None,
+    ) -> Tensor:
+        qkv = self.qkv(x, scratch)
+        q, k, v = qkv.view(len(x), 3, self.heads, -1).unbind(1)  # (N, 3C) -> (N, H, D)
+        context = attention(q, k, v, pairs, terms=biases, dropout=fresh_dropout(self))
+        apart = GlobalProjections(self.global_query, self.global_key, self.global_value, self.heads, self)
+        context = apart.put(context.flatten(1), x, marked, biases)  # (N, H, D) -> (N, C)
+        if self.second is not None:
+            context = self.second(
+                x, context, qkv, self.qkv, farther, biases, dropout=fresh_dropout(self), scratch=scratch
+            )
+        return context
+
+    def copy_local_to_global(self) -> None:
+        """Start the global projections from the local ones (Longformer, section 3.1)."""
+        projections = self.global_query, self.global_key, self.global_value
+        for name in ("weight", "bias"):
+            for projection, local in zip(projections, getattr(self.qkv, name).chunk(3), strict=True):
+                getattr(projection, name).data.copy_(local.data)
+
+
+class Dropping(Protocol):
+    """A module that drops pairs of its attention in training."""
+
+    training: bool
+    dropout: float
+
+
+def fresh_dropout(module: Dropping) -> Dropout | None:
     """Dropout with a seed drawn from torch's generator, in training; None otherwise."""
     if not module.training or module.dropout == 0.0:
         return None

@@ -7,6 +7,7 @@ from torch.nn import functional as F
 from longspan.errors import bad
 from longspan.layout import Layout
 from longspan.nn.linear import Linear
+from longspan.nn.rows import ROWS
 
 
 class Embeddings(nn.Module):
@@ -41,8 +42,15 @@ class Embeddings(nn.Module):
         self.dropout, self.norm_last = dropout, norm_last
 
     def forward(self, ids: Tensor, layout: Layout, types: Tensor | None = None) -> Tensor:
-        self._check(ids, layout, types)
+        check(ids, layout, types, self.words, self.types, self.limit)
         places = torch.from_numpy(layout.sites.position.astype("int64")).to(ids.device) + self.offset
+        columns = (ids, places) if types is None else (ids, places, types)
+        if torch.is_grad_enabled():
+            return self._embedded(*columns)
+        pieces = zip(*(column.split(ROWS) for column in columns), strict=True)  # which stay in the cache
+        return torch.cat([self._embedded(*piece) for piece in pieces])
+
+    def _embedded(self, ids: Tensor, places: Tensor, types: Tensor | None = None) -> Tensor:
         x = self.words(ids)  # (N,) -> (N, C)
         if self.scale != 1.0:
             x = x * self.scale
@@ -58,31 +66,33 @@ class Embeddings(nn.Module):
         found: Tensor = x
         return found
 
-    def _check(self, ids: Tensor, layout: Layout, types: Tensor | None) -> None:
-        if ids.shape != (layout.size,):
-            raise bad("ids", f"of shape ({layout.size},), one for each row", tuple(ids.shape))
-        longest = int(layout.sites.position.max(initial=-1)) + 1
-        if longest > self.limit:
-            repair = (
-                "Read it in windows (overflow='window'), cut it (overflow='truncate'), or lengthen the model."
-            )
-            raise bad(
-                "document",
-                f"at most {self.limit} tokens long, as many as there are positions",
-                longest,
-                repair,
-            )
-        if types is not None and self.types is None:
-            raise bad("types", "None, as the model has none", tuple(types.shape))
-        for name, given, table in (("ids", ids, self.words), ("types", types, self.types)):
-            if given is None or table is None:
-                continue
-            if given.shape != ids.shape:
-                raise bad(name, f"of shape {tuple(ids.shape)} like `ids`", tuple(given.shape))
-            if given.numel() and not torch.compiler.is_compiling():
-                least, most = (int(end) for end in given.aminmax())
-                if least < 0 or most >= table.num_embeddings:
-                    found = least if least < 0 else most
-                    raise bad(
-                        name, f"from 0 to {table.num_embeddings - 1}", found, "Use the model's tokenizer."
-                    )
+
+def check(
+    ids: Tensor,
+    layout: Layout,
+    types: Tensor | None,
+    words: nn.Embedding,
+    kinds: nn.Embedding | None,
+    limit: int | None,
+) -> None:
+    """The errors of ids and types that do not fit the layout or the tables, or of too many positions."""
+    if ids.shape != (layout.size,):
+        raise bad("ids", f"of shape ({layout.size},), one for each row", tuple(ids.shape))
+    longest = int(layout.sites.position.max(initial=-1)) + 1
+    if limit is not None and longest > limit:
+        repair = (
+            "Read it in windows (overflow='window'), cut it (overflow='truncate'), or lengthen the model."
+        )
+        raise bad("document", f"at most {limit} tokens long, as many as there are positions", longest, repair)
+    if types is not None and kinds is None:
+        raise bad("types", "None, as the model has none", tuple(types.shape))
+    for name, given, table in (("ids", ids, words), ("types", types, kinds)):
+        if given is None or table is None:
+            continue
+        if given.shape != ids.shape:
+            raise bad(name, f"of shape {tuple(ids.shape)} like `ids`", tuple(given.shape))
+        if given.numel() and not torch.compiler.is_compiling():
+            least, most = (int(end) for end in given.aminmax())
+            if least < 0 or most >= table.num_embeddings:
+                found = least if least < 0 else most
+                raise bad(name, f"from 0 to {table.num_embeddings - 1}", found, "Use the model's tokenizer.")

@@ -49,11 +49,13 @@ class EncoderLayer(nn.Module):
 
     def _rest(self, x: Tensor, context: Tensor) -> Tensor:
         """All that is done to each row by itself."""
-        x = self.attention_norm(self._added(self.attention.out, context, x))
-        return self.feed_forward_norm(self._added(self.feed_forward, x, x))  # type: ignore[no-any-return]
+        dropout = self.dropout if self.training else 0.0
+        x = self.attention_norm(residual(self.attention.out, context, x, dropout))
+        return self.feed_forward_norm(residual(self.feed_forward, x, x, dropout))  # type: ignore[no-any-return]
 
-    def _added(self, step: nn.Module, x: Tensor, rest: Tensor) -> Tensor:
-        """The residual; what is dropped is dropped before it is added."""
-        if self.training and self.dropout:
-            return F.dropout(step(x), self.dropout).add_(rest)
-        return step(x, plus=rest)  # type: ignore[no-any-return]
+
+def residual(step: nn.Module, x: Tensor, rest: Tensor, dropout: float) -> Tensor:
+    """step(x) + rest; what is dropped is dropped before it is added."""
+    if dropout:
+        return F.dropout(step(x), dropout).add_(rest)
+    return step(x, plus=rest)  # type: ignore[no-any-return]

@@ -12,6 +12,7 @@ from longspan.nn.activations import Activation
 from longspan.nn.layer import EncoderLayer
 from longspan.nn.linear import Linear, after, natively, wide
 from longspan.nn.rows import ROWS
+from longspan.nn.two_streams import TwoStreamLayer
 
 STEPS = 64
 """In torch's kernels activations go from -64 to 64: two products still fit the 16 bits that AVX2 adds in."""
@@ -111,17 +112,18 @@ class TorchBytes:
 def quantise(model: nn.Module) -> nn.Module:
     """`model` itself, with the linear layers of its encoder layers in int8.
 
-    Embeddings, norms, heads, and Longformer's projections of global rows, which read few rows or have their
-    weights read directly, stay as they are.
+    Embeddings, norms, heads, Longformer's projections of global rows, ETC's of global tokens alone and
+    Poolingformer's of pooled rows, which read few rows or have their weights read directly, stay as they are.
     """
-    for layer in [module for module in model.modules() if isinstance(module, EncoderLayer)]:
+    for layer in [module for module in model.modules() if isinstance(module, (EncoderLayer, TwoStreamLayer))]:
         for owner, name in (
-            (layer.attention, "qkv"),
-            (layer.attention, "out"),
+            *((layer.attention, name) for name in ("qkv", "out")),
+            *((layer.attention, name) for name in ("long_query", "long_kv", "global_kv", "from_long")),
+            (getattr(layer.attention, "second", None), "query"),
             (layer.feed_forward, "up"),
             (layer.feed_forward, "down"),
         ):
-            linear = getattr(owner, name)
+            linear = getattr(owner, name, None)
             if isinstance(linear, Linear):
                 if linear.weight.device.type != "cpu":
                     raise bad("device", "the CPU for int8", str(linear.weight.device), "Load it there.")

@@ -1,0 +1,96 @@
+"""Poolingformer's second level: each row looks farther, at pooled rows (Zhang et al. 2021)."""
+
+from typing import NamedTuple
+
+import torch
+from torch import Tensor, nn
+
+from longspan.engine.call import attention
+from longspan.engine.dropout import Dropout
+from longspan.engine.plan import Plan
+from longspan.engine.terms import ScoreTable
+from longspan.nn.linear import Linear
+from longspan.nn.pooling import Pooling, Slots
+
+
+class Farther(NamedTuple):
+    """What the second level sees."""
+
+    slots: Slots
+    pairs: Plan
+    "From all rows to the slots."
+
+
+class SecondLevel(nn.Module):
+    """The first level's context Y (N, C) to Y + Z, where Z attends to pooled keys and values.
+
+    Queries, keys and values are its `own` projections of Y, or of the layer's input X if `mix`; otherwise
+    those by the first level's weights, with `mix` the very same. Without `residual` the result is Z alone.
+    """
+
+    def __init__(
+        self,
+        width: int,
+        heads: int,
+        pooling: Pooling,
+        *,
+        own: bool = True,
+        mix: bool = False,
+        residual: bool = True,
+    ) -> None:
+        super().__init__()
+        if own:
+            self.query, self.key, self.value = (Linear(width, width) for _ in range(3))
+        self.pooling, self.heads = pooling, heads
+        self.own, self.mix, self.residual = own, mix, residual
+
+    def forward(
+        self,
+        x: Tensor,
+        y: Tensor,
+        qkv: Tensor,
+        first: nn.Module,
+        farther: Farther,
+        biases: tuple[ScoreTable, ...] = (),
+        *,
+        dropout: Dropout | None = None,
+        scratch: Tensor | None = None,
+    ) -> Tensor:
+        """`qkv` (N, 3C) is what the first level's projections `first` gave; `scratch` may be its memory."""
+        slots = farther.slots.to(x.device)
+        if self.own:
+            q, k, v = self._projected(x if self.mix else y, slots, scratch)
+        else:
+            q, k, v = (qkv if self.mix else first(y, scratch)).chunk(3, dim=1)
+            k, v = self.pooling(k, v, slots)
+        q, k, v = (part.unflatten(1, (self.heads, -1)) for part in (q, k, v))  # (N, C) -> (N, H, D)
+        z = attention(q, k, v, farther.pairs, terms=biases, dropout=dropout).flatten(1)
+        if not self.residual:
+            return z
+        return y + z if torch.is_grad_enabled() else y.add_(z)
+
+    def start_at_zero(self, qkv: Linear) -> None:
+        """Make Z zero: values are 0, queries and keys as the first level's, pooling weights equal.
+
+        Values still learn at once, since their gradient does not depend on them; the rest follows.
+        """
+        query, key, _ = zip(qkv.weight.data.chunk(3), _bias(qkv).data.chunk(3), strict=True)
+        zero = torch.zeros_like(query[0]), torch.zeros_like(query[1])
+        for linear, (weight, bias) in ((self.query, query), (self.key, key), (self.value, zero)):
+            linear.weight.data.copy_(weight)
+            _bias(linear).data.copy_(bias)
+        for weight in self.pooling.parameters():
+            weight.data.zero_()
+
+    def _projected(self, x: Tensor, slots: Slots, scratch: Tensor | None) -> tuple[Tensor, Tensor, Tensor]:
+        """Queries of all rows, keys and values of the slots."""
+        count = len(slots.rows)
+        rooms = (None, None, None) if scratch is None else scratch.chunk(3, dim=1)
+        q, a, b = rooms
+        into = None if a is None or b is None else (a[:count], b[:count])
+        return self.query(x, q), *self.pooling.projected(x, self.key, self.value, slots, into)
+
+
+def _bias(linear: Linear) -> Tensor:
+    assert linear.bias is not None
+    return linear.bias

@@ -1,0 +1,164 @@
+"""Attention of two streams, tokens and global tokens, as in ETC: one softmax for each stream over both."""
+
+from typing import NamedTuple
+
+import torch
+from torch import Tensor, nn
+
+from longspan.engine.call import attention
+from longspan.engine.plan import Plan
+from longspan.engine.terms import RelativeKeys, ScoreTable, Term
+from longspan.nn.attention import fresh_dropout
+from longspan.nn.layer import FeedForward, residual
+from longspan.nn.linear import Linear
+from longspan.nn.rows import by_rows
+
+PARTS = {"all": 3, "sides": 5, "none": 5}
+"""Queries, keys and values that are made of a row where so much is shared."""
+SHARING = tuple(PARTS)
+OTHERS_FIRST = [0, 3, 4, 1, 2]
+"""What `from_global` gives, in the order of `from_long`: what tokens see before what global tokens see."""
+RELATIVE_STD = 0.5
+"""How the keys of labels begin, whatever other weights do: about as large as keys are."""
+
+
+class StreamPlans(NamedTuple):
+    """What the rows of each stream see of the rows of both; in tensors the long stream comes first."""
+
+    long: Plan
+    globals: Plan
+
+
+class Relative(nn.Module):
+    """Keys and scores of labels: a pair's score gets scale * (q . keys[label] + scores[label])."""
+
+    def __init__(self, labels: int, heads: int, size: int) -> None:
+        super().__init__()
+        self.keys = nn.Parameter(torch.zeros(labels, heads, size))
+        self.scores = nn.Parameter(torch.zeros(labels, heads))
+        nn.init.trunc_normal_(self.keys, std=RELATIVE_STD, a=-2 * RELATIVE_STD, b=2 * RELATIVE_STD)
+
+    def terms(self, scale: float) -> tuple[Term, ...]:
+        """What `attention` is given."""
+        return RelativeKeys(self.keys), ScoreTable(self.scores * scale)
+
+
+class TwoStreamAttention(nn.Module):
+    """x (N + G, C), the long stream and then the global one, to the context of each row, before `out`.
+
+    `sharing` says which projections are the same. "all": queries, keys and values of all rows. "sides": the
+    keys that tokens see, of whichever stream, those that global tokens see, and values likewise. "none": keys
+    and values differ by who looks at whom. `relative` labels have keys and scores; 0: there are none.
+    `scratch` is as in SelfAttention, for so many PARTS.
+    """
+
+    def __init__(
+        self,
+        width: int,
+        heads: int,
+        *,
+        sharing: str = "all",
+        share_out: bool = False,
+        relative: int = 0,
+        dropout: float = 0.0,
+    ) -> None:
+        super().__init__()
+        if sharing == "all":
+            self.qkv = Linear(width, 3 * width)
+        elif sharing == "sides":
+            self.long_query, self.global_query = Linear(width, width), Linear(width, width)
+            self.long_kv, self.global_kv = Linear(width, 2 * width), Linear(width, 2 * width)
+        else:
+            # A query, the key and value seen by the own stream, and those seen by the other.
+            self.from_long, self.from_global = Linear(width, 5 * width), Linear(width, 5 * width)
+        self.out = Linear(width, width)
+        self.global_out = None if share_out else Linear(width, width)
+        self.long_relative = Relative(relative, heads, width // heads) if relative else None
+        self.global_relative = Relative(relative, heads, width // heads) if relative else None
+        self.sharing, self.heads, self.dropout = sharing, heads, dropout
+
+    def forward(self, x: Tensor, plans: StreamPlans, *, scratch: Tensor | None = None) -> Tensor:
+        sides = zip(
+            self._projected(x, plans.long.queries.size, scratch),
+            plans,
+            (self.long_relative, self.global_relative),
+            strict=True,
+        )
+        contexts = [self._attend(qkv, pairs, relative) for qkv, pairs, relative in sides]
+        return torch.cat(contexts).flatten(1)  # (N, H, D), (G, H, D) -> (N + G, C)
+
+    def _attend(self, qkv: tuple[Tensor, ...], pairs: Plan, relative: Relative | None) -> Tensor:
+        q, k, v = qkv
+        labelled = relative is not None and pairs.labels is not None
+        terms = relative.terms(q.shape[2] ** -0.5) if relative is not None and labelled else ()
+        return attention(q, k, v, pairs, terms=terms, dropout=fresh_dropout(self))
+
+    def _projected(self, x: Tensor, n: int, scratch: Tensor | None) -> tuple[tuple[Tensor, ...], ...]:
+        """For each stream its queries, and the keys and values of all rows: (N or N + G, H, D)."""
+        if self.sharing == "all":
+            q, k, v = self._split(self.qkv(x, scratch), 3)
+            return (q[:n], k, v), (q[n:], k, v)
+        if self.sharing == "sides":
+            queries = self._split(self.long_query(x[:n]), 1), self._split(self.global_query(x[n:]), 1)
+            seen = self._split(self.long_kv(x), 2), self._split(self.global_kv(x), 2)
+            return (*queries[0], *seen[0]), (*queries[1], *seen[1])
+        above = self.from_global(x[n:]).view(len(x) - n, 5, -1)[:, OTHERS_FIRST].flatten(1)
+        if scratch is None:
+            rows = torch.cat([self.from_long(x[:n]), above])
+        else:
+            rows, scratch[n:] = scratch, above
+            self.from_long(x[:n], scratch[:n])
+        q, long_k, long_v, global_k, global_v = self._split(rows, 5)
+        return (q[:n], long_k, long_v), (q[n:], global_k, global_v)
+
+    def _split(self, x: Tensor, parts: int) -> tuple[Tensor, ...]:
+        return x.view(len(x), parts, self.heads, -1).unbind(1)  # (N, parts * C) -> (N, H, D) each
+
+
+class TwoStreamLayer(nn.Module):
+    """As EncoderLayer, where each stream has its own norm behind the attention.
+
+    The feed-forward layer and its norm are shared, unless `share_feed_forward` is False.
+    """
+
+    def __init__(
+        self,
+        attention: TwoStreamAttention,
+        width: int,
+        inner: int,
+        *,
+        act: str,
+        eps: float,
+        dropout: float,
+        share_feed_forward: bool = True,
+    ) -> None:
+        super().__init__()
+        self.attention = attention
+        self.attention_norm, self.global_attention_norm = (nn.LayerNorm(width, eps) for _ in range(2))
+        self.feed_forward = FeedForward(width, inner, act)
+        self.feed_forward_norm = nn.LayerNorm(width, eps)
+        self.global_feed_forward = None if share_feed_forward else FeedForward(width, inner, act)
+        self.global_feed_forward_norm = None if share_feed_forward else nn.LayerNorm(width, eps)
+        self.dropout = dropout
+
+    def forward(self, x: Tensor, plans: StreamPlans, *, scratch: Tensor | None = None) -> Tensor:
+        n, context = plans.long.queries.size, self.attention(x, plans, scratch=scratch)
+        streams = (
+            by_rows(self._rest, x[:n], context[:n]),
+            by_rows(self._global_rest, x[n:], context[n:]),
+        )
+        return torch.cat(streams) if torch.is_grad_enabled() else context  # which now holds them
+
+    def _rest(self, x: Tensor, context: Tensor) -> Tensor:
+        """All that is done to each row of the long stream by itself."""
+        dropout = self.dropout if self.training else 0.0
+        x = self.attention_norm(residual(self.attention.out, context, x, dropout))
+        return self.feed_forward_norm(residual(self.feed_forward, x, x, dropout))  # type: ignore[no-any-return]
+
+    def _global_rest(self, x: Tensor, context: Tensor) -> Tensor:
+        dropout = self.dropout if self.training else 0.0
+        out = self.attention.global_out or self.attention.out
+        inner = self.global_feed_forward or self.feed_forward
+        norm = self.global_feed_forward_norm or self.feed_forward_norm
+        x = self.global_attention_norm(residual(out, context, x, dropout))
+        return norm(residual(inner, x, x, dropout))  # type: ignore[no-any-return]
