@@ -7,6 +7,7 @@ import torch
 
 from conformance.rule import Case, everywhere, judge
 from longspan.engine.labels import ClippedDistance, Labels
+from longspan.engine.relations import Relations
 from longspan.layout import Layout, Site
 from longspan.patterns import Causal, Full, GlobalTokens, Pattern, Window
 from longspan.shapes import IntArray
@@ -30,7 +31,7 @@ PATTERNS = (
     Full() + Window(4),
 )
 ALL = frozenset({"relative", "content", "table"})
-LABELS = (ClippedDistance(16), ClippedDistance(200), Colours())
+LABELS = (ClippedDistance(16), ClippedDistance(200), Colours(), Relations(distance=5, size=17))
 
 
 @everywhere()

@@ -8,6 +8,7 @@ from longspan.engine.plan import plan
 from longspan.errors import bad, whole
 from longspan.layout import Layout
 from longspan.models import body
+from longspan.models.calls import Call, Calls
 from longspan.models.config import EncoderConfig
 from longspan.nn.attention import SelfAttention
 from longspan.patterns import Full, Pattern, Window
@@ -39,6 +40,11 @@ class BertConfig(EncoderConfig):
     def pattern(self) -> Pattern:
         """What each token sees."""
         return Full() if self.radius is None else Window(self.radius)
+
+    def calls(self, layout: Layout) -> Calls:
+        """What each layer attends to, for pictures and reports."""
+        name = "all tokens" if self.radius is None else "window"
+        return ((Call(name=name, pattern=self.pattern, queries=layout, keys=layout),),) * self.layers
 
 
 class Bert(nn.Module):

@@ -8,6 +8,7 @@ from longspan.engine.plan import plan
 from longspan.errors import bad, whole
 from longspan.layout import Layout
 from longspan.models import body
+from longspan.models.calls import Call, Calls
 from longspan.models.config import EncoderConfig
 from longspan.nn.attention import SelfAttention
 from longspan.patterns import (
@@ -78,11 +79,18 @@ class BigBirdConfig(EncoderConfig):
             return Full()
         drawn = ("hf-train" if training else "hf-eval") if self.random == "hf" else self.random
         table = max(self.positions // self.block, 1) * self.block
+        seed = 0 if drawn in ("hf-eval", "none") else layer  # where nothing is drawn, all layers share a plan
         randoms = RandomBlocks(
-            self.block, self.random_blocks, drawn, seed=layer, table=table, heads=self.heads
+            self.block, self.random_blocks, drawn, seed=seed, table=table, heads=self.heads
         )
         blocks = (BlockWindow(self.block) | GlobalBlocks(self.block)) + randoms
         return ByLength(self.short, Full(), blocks | GlobalTokens() if marked else blocks)
+
+    def calls(self, layout: Layout) -> Calls:
+        """What each layer attends to in evaluation, for pictures and reports."""
+        marked = bool(layout.marked_rows.size)
+        seen = (self.pattern(layer, training=False, marked=marked) for layer in range(self.layers))
+        return tuple((Call(name="blocks", pattern=one, queries=layout, keys=layout),) for one in seen)
 
 
 class BigBird(nn.Module):

@@ -60,10 +60,15 @@ def distances(bias: RelativeBias | None, reach: int) -> tuple[ClippedDistance | 
     return (None, ()) if bias is None else bias(reach)
 
 
-def run(stack: nn.ModuleList, x: Tensor, seen: Sequence[tuple[Any, ...]], *, checkpointing: bool) -> Tensor:
-    """x (N, C) through all layers; with `checkpointing` only layer inputs are kept for the backward pass."""
+def run(
+    stack: nn.ModuleList, x: Tensor, seen: Sequence[tuple[Any, ...]], *, checkpointing: bool, parts: int = 3
+) -> Tensor:
+    """x (N, C) through all layers; with `checkpointing` only layer inputs are kept for the backward pass.
+
+    `parts` counts the queries, keys and values that a layer makes of a row.
+    """
     grad = torch.is_grad_enabled()
-    scratch = None if grad else x.new_empty(len(x), 3 * x.shape[1])
+    scratch = None if grad else x.new_empty(len(x), parts * x.shape[1])
     for layer, given in zip(stack, seen, strict=True):
         if checkpointing and grad:
             x = cast(Tensor, checkpoint(layer, x, *given, use_reentrant=False))

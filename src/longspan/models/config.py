@@ -4,6 +4,8 @@ import math
 from dataclasses import dataclass
 
 from longspan.errors import bad, whole
+from longspan.layout import Layout
+from longspan.models.calls import Calls
 from longspan.nn.activations import activation
 
 LARGEST = 2**24
@@ -66,6 +68,10 @@ class EncoderConfig:
     def longest(self) -> int:
         """Tokens that are read at once."""
         return self.positions
+
+    def calls(self, layout: Layout) -> Calls:
+        """What each layer attends to in evaluation; every family says it of itself."""
+        raise NotImplementedError
 
 
 def number(name: str, value: object, least: float, most: float, *, below: bool = False) -> float:

@@ -9,9 +9,10 @@ from longspan.engine.plan import plan
 from longspan.errors import bad
 from longspan.layout import Layout
 from longspan.models import body
+from longspan.models.calls import Call, Calls
 from longspan.models.config import EncoderConfig
 from longspan.nn.attention import GlobalRows, LongformerAttention, SelfAttention
-from longspan.patterns import FromLocal, GlobalTokens, Pattern, ToGlobal, Window
+from longspan.patterns import FromLocal, Full, GlobalTokens, Pattern, ToGlobal, Window
 
 PerLayer = tuple[Any, ...]
 
@@ -61,6 +62,17 @@ class LongformerConfig(EncoderConfig):
     def patterns(self) -> tuple[Pattern, ...]:
         """One for each layer."""
         return tuple(map(self.pattern, range(self.layers)))
+
+    def calls(self, layout: Layout) -> Calls:
+        """What each layer attends to, for pictures and reports: the window, and the global rows apart."""
+        apart: tuple[Call, ...] = ()
+        if layout.marked_rows.size and not self.share_global_projections:
+            rows = layout.take(layout.marked_rows)
+            words = "Marked tokens see the whole document, by projections of their own."
+            apart = (Call(name="global rows", pattern=Full(), queries=rows, keys=layout, words=words),)
+        return tuple(
+            (Call(name="window", pattern=one, queries=layout, keys=layout), *apart) for one in self.patterns
+        )
 
 
 class Longformer(nn.Module):

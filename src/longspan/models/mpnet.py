@@ -8,6 +8,7 @@ from longspan.engine.plan import plan
 from longspan.errors import bad
 from longspan.layout import Layout
 from longspan.models import body
+from longspan.models.calls import Call, Calls
 from longspan.models.config import EncoderConfig
 from longspan.nn.attention import SelfAttention
 from longspan.patterns import Full
@@ -33,6 +34,10 @@ class MPNetConfig(EncoderConfig):
         super().__post_init__()
         if not self.buckets:
             raise bad("buckets", "at least 4", self.buckets, "Use BertConfig for a model without biases.")
+
+    def calls(self, layout: Layout) -> Calls:
+        """What each layer attends to, for pictures and reports."""
+        return ((Call(name="all tokens", pattern=Full(), queries=layout, keys=layout),),) * self.layers
 
 
 class MPNet(nn.Module):

@@ -16,6 +16,7 @@ from longspan.errors import whole
 from longspan.layout import Layout, Site
 from longspan.models import body
 from longspan.models.bert import BertConfig
+from longspan.models.calls import Call, Calls
 from longspan.nn.attention import SelfAttention
 from longspan.patterns import ByLength, Full, Pattern, Window
 
@@ -57,6 +58,14 @@ class StitchedConfig(BertConfig):
         """What tokens see in the last layers: all of what the short model could read, else a window."""
         assert self.radius is not None
         return ByLength(self.positions, Full(), Window(self.radius))
+
+    def calls(self, layout: Layout) -> Calls:
+        """What each layer attends to, for pictures and reports: blocks alone, then across them."""
+        blocks = blocks_of(layout)
+        alone = "A token sees its own block, as if that were the document."
+        apart = Call(name="within blocks", pattern=Full(), queries=blocks, keys=blocks, words=alone)
+        across = Call(name="across blocks", pattern=self.pattern, queries=layout, keys=layout)
+        return ((apart,),) * (self.layers - self.stitching) + ((across,),) * self.stitching
 
 
 class Stitched(nn.Module):

@@ -11,8 +11,10 @@ from longspan.models.bert import Bert, BertConfig
 from longspan.models.bigbird import BigBird, BigBirdConfig
 from longspan.models.body import initialise
 from longspan.models.config import EncoderConfig
+from longspan.models.etc import Etc, EtcConfig
 from longspan.models.longformer import Longformer, LongformerConfig
 from longspan.models.mpnet import MPNet, MPNetConfig
+from longspan.models.poolingformer import Poolingformer, PoolingformerConfig
 from longspan.models.stitched import Stitched, StitchedConfig
 from longspan.nn.heads import (
     DeepSpanHead,
@@ -24,7 +26,7 @@ from longspan.nn.heads import (
 )
 
 TASKS = ("encode", "fill", "classify", "tag", "answer", "choose")
-Body = Longformer | BigBird | Bert | MPNet | Stitched
+Body = Longformer | BigBird | Bert | MPNet | Stitched | Etc | Poolingformer
 
 
 class TaskModel(nn.Module):
@@ -58,6 +60,8 @@ BODIES: dict[type[EncoderConfig], Callable[[Any], Body]] = {
     BertConfig: Bert,
     MPNetConfig: MPNet,
     StitchedConfig: Stitched,
+    EtcConfig: Etc,
+    PoolingformerConfig: Poolingformer,
 }
 
 

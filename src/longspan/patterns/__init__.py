@@ -1,6 +1,7 @@
 """What may attend to what: patterns, their composition, pictures and graphs."""
 
 from longspan.patterns.base import Pattern, Reach, Spans
+from longspan.patterns.belongs import Belongs
 from longspan.patterns.block_window import BlockWindow
 from longspan.patterns.by_length import ByLength
 from longspan.patterns.causal import Causal
@@ -11,10 +12,12 @@ from longspan.patterns.gallery import gallery, save_pictures, sweep
 from longspan.patterns.global_blocks import GlobalBlocks
 from longspan.patterns.marks import FromGlobal, FromLocal, GlobalTokens, ToGlobal
 from longspan.patterns.random_blocks import RandomBlocks
+from longspan.patterns.same_tag import SameTag
 from longspan.patterns.strided import Strided
 from longspan.patterns.window import Window
 
 __all__ = [
+    "Belongs",
     "BlockWindow",
     "ByLength",
     "Causal",
@@ -28,6 +31,7 @@ __all__ = [
     "Pattern",
     "RandomBlocks",
     "Reach",
+    "SameTag",
     "Spans",
     "Strided",
     "Sum",

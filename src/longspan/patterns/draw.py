@@ -38,7 +38,7 @@ def draw(
     made = panels(pattern, rows, columns, heads, cells)
     if style == "svg":
         return svg(repr(pattern), made)
-    return "\n".join([repr(pattern), *("\n".join(_text(panel)) for panel in made)])
+    return "\n".join([repr(pattern), *("\n".join(text_of(panel)) for panel in made)])
 
 
 def _layout(name: str, layout: Layout | int) -> Layout:
@@ -49,7 +49,7 @@ def _layout(name: str, layout: Layout | int) -> Layout:
     return layout
 
 
-def _text(panel: Panel) -> list[str]:
+def text_of(panel: Panel) -> list[str]:
     """The panel's lines: a digit where a key counts twice or more, shades where a cell holds many pairs."""
     numbers = [str(position) for position in panel.rows.position]
     gutter = max(map(len, numbers), default=0)

@@ -5,6 +5,7 @@ from pathlib import Path
 
 from longspan.layout import Layout
 from longspan.patterns.base import Pattern
+from longspan.patterns.belongs import Belongs
 from longspan.patterns.block_window import BlockWindow
 from longspan.patterns.by_length import ByLength
 from longspan.patterns.causal import Causal
@@ -13,6 +14,7 @@ from longspan.patterns.full import Full
 from longspan.patterns.global_blocks import GlobalBlocks
 from longspan.patterns.marks import FromLocal, GlobalTokens, ToGlobal
 from longspan.patterns.random_blocks import RandomBlocks
+from longspan.patterns.same_tag import SameTag
 from longspan.patterns.strided import Strided
 from longspan.patterns.window import Window
 
@@ -38,6 +40,7 @@ def sweep() -> list[Pattern]:
         (Window((2, 5)) + Window(3)) | GlobalTokens(),
         (Fixed(8, summary=2) | Window(3)) & FromLocal(),
         (BlockWindow(8) | ToGlobal()) & Window(11),
+        (Window(4) & SameTag("segment") | ToGlobal()) & Belongs(),
     ]
     return list(dict.fromkeys([*alone, *drawn, *mixed]))
 

@@ -55,7 +55,7 @@ def panels(
             "queries", f"at most {_MOST_PAIRS} pairs with the keys", queries, "Draw a shorter document."
         )
     scale = max(1, -(-max(queries.size, keys.size) // cells))
-    names = tuple(name for name, _ in _parts(_at_one_length(pattern, queries)))
+    names = tuple(name for name, _ in parts_of(at_one_length(pattern, queries)))
     return [_panel(title, names, one, queries, keys, scale) for title, one in _distinct(pattern, heads)]
 
 
@@ -70,7 +70,8 @@ def _distinct(pattern: Pattern, heads: Iterable[int] | None) -> list[tuple[str, 
     return [(title, one) for one, title in titles.items()][:_MOST_PANELS]
 
 
-def _at_one_length(pattern: Pattern, queries: Layout) -> Pattern:
+def at_one_length(pattern: Pattern, queries: Layout) -> Pattern:
+    """What the pattern is for documents of the queries' length, if they all have one."""
     lengths = set(queries.lengths.tolist())
     return pattern.at(lengths.pop()) if len(lengths) == 1 else pattern
 
@@ -78,12 +79,12 @@ def _at_one_length(pattern: Pattern, queries: Layout) -> Pattern:
 def _panel(
     title: str, names: tuple[str, ...], pattern: Pattern, queries: Layout, keys: Layout, scale: int
 ) -> Panel:
-    parts = _parts(_at_one_length(pattern, queries))
-    counts = _cells(pattern.matrix(queries, keys), scale)
-    same = _cells(queries.sites.document[:, None] == keys.sites.document, scale)
+    parts = parts_of(at_one_length(pattern, queries))
+    counts = in_cells(pattern.matrix(queries, keys), scale)
+    same = in_cells(queries.sites.document[:, None] == keys.sites.document, scale)
     claimed = np.full(counts.shape[:2], -1)
     for number, (_, part) in reversed([*enumerate(parts)]):  # the first part has the last word
-        claimed[_cells(part.matrix(queries, keys), scale).any(axis=(2, 3))] = number
+        claimed[in_cells(part.matrix(queries, keys), scale).any(axis=(2, 3))] = number
     share = np.count_nonzero(counts, axis=(2, 3)) / np.maximum(np.count_nonzero(same, axis=(2, 3)), 1)
     return Panel(
         title,
@@ -93,22 +94,22 @@ def _panel(
         counts.max(axis=(2, 3), initial=0),
         share,
         np.any(same, axis=(2, 3)),
-        _axis(queries, scale),
-        _axis(keys, scale),
+        axis(queries, scale),
+        axis(keys, scale),
     )
 
 
-def _parts(pattern: Pattern) -> list[tuple[str, Pattern]]:
+def parts_of(pattern: Pattern) -> list[tuple[str, Pattern]]:
     """The parts that deserve a colour each: of a union or sum, also where an intersection cuts it."""
     if isinstance(pattern, Union | Sum):
-        return [named for part in pattern.parts for named in _parts(part)]
-    if isinstance(pattern, Intersection) and len(inner := _parts(pattern.parts[0])) > 1:
+        return [named for part in pattern.parts for named in parts_of(part)]
+    if isinstance(pattern, Intersection) and len(inner := parts_of(pattern.parts[0])) > 1:
         cut = pattern.parts[1:]
         return [(name, Intersection((part, *cut))) for name, part in inner]
     return [(repr(pattern), pattern)]
 
 
-def _cells(matrix: IntArray, scale: int) -> IntArray:
+def in_cells(matrix: IntArray, scale: int) -> IntArray:
     """(rows, columns) -> (rows / scale, columns / scale, scale, scale), filled up with zeros."""
     fill = [(0, -size % scale) for size in matrix.shape]
     filled = np.pad(matrix, fill)
@@ -116,7 +117,8 @@ def _cells(matrix: IntArray, scale: int) -> IntArray:
     return filled.reshape(height // scale, scale, width // scale, scale).swapaxes(1, 2)
 
 
-def _axis(layout: Layout, scale: int) -> Axis:
+def axis(layout: Layout, scale: int) -> Axis:
+    """One side of a picture of these rows."""
     site = layout.sites
     document, position = site.document[::scale], site.position[::scale]
     marked = np.pad(site.marked, (0, -layout.size % scale)).reshape(-1, scale)

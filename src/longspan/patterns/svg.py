@@ -52,19 +52,19 @@ def _panel(panel: Panel, x: float, y: float) -> Iterator[str]:
     yield _text(x - 12, y, "queries", colour=_FAINT, style=turned)
     yield f'<g transform="translate({x:g} {y:g}) scale({unit:.6g})">'
     gap = 0.1 if unit > 5 else 0.0
-    yield _path(panel.inside, 0.0, f'fill="{_BED}"')
+    yield path_of(panel.inside, 0.0, f'fill="{_BED}"')
     for key in _keys(panel):
         cells = (panel.part == key[0]) & (panel.count == key[1])
         level = np.ceil(panel.share * _LEVELS)
         for shade in np.unique(level[cells]):
             faint = "" if shade == _LEVELS else f' fill-opacity="{0.2 + 0.8 * shade / _LEVELS:.2g}"'
-            yield _path(cells & (level == shade), gap, f'fill="{_colour(key)}"{faint}')
+            yield path_of(cells & (level == shade), gap, f'fill="{_colour(key)}"{faint}')
     yield "</g>"
     yield from _marks(panel.columns, x, y - 5, unit, across=True)
     yield from _marks(panel.rows, x - 5, y, unit, across=False)
 
 
-def _path(cells: BoolArray, gap: float, style: str) -> str:
+def path_of(cells: BoolArray, gap: float, style: str) -> str:
     """All given cells as one path in cell units: runs where they touch, squares where a gap parts them."""
     moves = []
     for row, line in enumerate(cells):

@@ -9,6 +9,7 @@ import numpy as np
 
 from longspan.errors import bad
 from longspan.models.bert import BertConfig
+from longspan.models.etc import EtcConfig
 from longspan.models.longformer import LongformerConfig
 from longspan.models.mpnet import MPNetConfig
 from longspan.models.stitched import StitchedConfig
@@ -103,11 +104,14 @@ def prepared(
 
 def _marks(model: TaskModel, task: Task, encodings: Sequence[Encoding], given: Any) -> list[BoolArray]:
     """Which tokens are global: those the user chose, else what suits the task."""
-    if given is not None and isinstance(model.config, (BertConfig, MPNetConfig)):
+    config = model.config
+    empty = isinstance(config, EtcConfig) and config.block == 0
+    if given is not None and (empty or isinstance(config, (BertConfig, MPNetConfig))):
         repair = "Leave it out, or use a Longformer or BigBird."
         raise bad("global_tokens", "None for a model without global tokens", given, repair)
     if given is None:
-        given = task.rule if isinstance(model.config, LongformerConfig) else "none"
+        free = isinstance(config, LongformerConfig) or (isinstance(config, EtcConfig) and not empty)
+        given = task.rule if free else "none"
     elif isinstance(given, Mapping):
         given = Globals(**given)
     elif isinstance(given, (Sequence, np.ndarray)) and not isinstance(given, str):

@@ -4,6 +4,7 @@ from dataclasses import dataclass, fields, replace
 from typing import Any
 
 from longspan.errors import InputError, bad, whole
+from longspan.models.etc import UNITS
 from longspan.tasks.table import guess, one_of
 
 OVERFLOW = ("error", "window", "truncate")
@@ -37,6 +38,9 @@ class Options:
     global_tokens: Any = None
     """Longformer's and BigBird's global tokens: a rule, indices, a mask, character spans or a function, see
     longspan.text.marking; None: what suits the task."""
+    structure: str | None = None
+    """What of a text has a global token of ETC's: "sentences", "paragraphs" (one each, besides those of their
+    sentences) or "blocks"; None: what the model was made for."""
     progress: bool | None = None
     "A bar that counts tokens: always, never, or (None) on a terminal when it takes more than two seconds."
 
@@ -47,6 +51,8 @@ class Options:
             whole("limit", self.limit, 1)
         if self.overlap is not None:
             whole("overlap", self.overlap, 0)
+        if self.structure is not None:
+            one_of("structure", self.structure, UNITS)
         for name in ("whole", "deterministic", "progress"):
             value = getattr(self, name)
             if not isinstance(value, bool) and not (value is None and name == "progress"):

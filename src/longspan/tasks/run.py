@@ -9,10 +9,12 @@ import torch
 from torch import Tensor
 
 from longspan.models.bigbird import BigBirdConfig
+from longspan.models.etc import EtcConfig
 from longspan.models.task import TaskModel
 from longspan.shapes import FloatArray, IntArray
 from longspan.tasks.documents import Document
 from longspan.tasks.options import Options
+from longspan.tasks.outline import outline_tags
 from longspan.text.packing import Batch, pack
 
 Step = Callable[[TaskModel, Batch], Sequence[Tensor]]
@@ -36,6 +38,7 @@ def run(
         budget=1 if options.deterministic else options.budget,  # of one token: every piece goes alone
         marked=[np.flatnonzero(document.marked[piece.rows]) for document, piece in pieces],
         types=_types(model, documents),
+        tags=outline_tags(model.config, options.structure, pieces),
     )
     found: dict[int, FloatArray] = {}
     with evaluating(model), torch.no_grad(), _bar(batches, options.progress) as advance:
@@ -87,8 +90,13 @@ def evaluating(model: TaskModel) -> Iterator[None]:
 
 
 def uses_types(model: TaskModel) -> bool:
-    """Whether the model is given token types: BigBird's tokenizer has none, only its answers tell parts."""
+    """Whether the model is given token types.
+
+    BigBird's tokenizer has none, only its answers tell parts; ETC's types are not BERT's unless it was one.
+    """
     config = model.config
+    if isinstance(config, EtcConfig) and config.long_type != 0:
+        return False
     bigbird = isinstance(config, BigBirdConfig) and not config.bert_heads
     return config.types > 1 and (model.task == "answer" or not bigbird)
 

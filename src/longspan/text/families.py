@@ -1,4 +1,4 @@
-"""The four ways to build a tokenizer from vocabulary files, each as transformers builds it."""
+"""The ways to build a tokenizer from vocabulary files, each as transformers builds it."""
 
 import json
 from collections.abc import Callable, Mapping, Sequence
@@ -186,4 +186,5 @@ FAMILIES = (
         _bert_template,
     ),
     Family(("sentencepiece.bpe.model",), ("XLMRobertaTokenizer",), ANGLES, _xlm_roberta, _xlm_template),
+    Family(("vocab_bert_uncased_english.txt",), ("BertTokenizer",), BRACKETS, _bert, _bert_template),  # ETC's
 )

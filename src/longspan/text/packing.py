@@ -1,6 +1,6 @@
 """Documents end to end in batches of a token budget, and windows over a document that is too long."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TypeVar
 
@@ -34,11 +34,12 @@ def pack(
     budget: int = 8192,
     marked: Sequence[Iterable[int]] | None = None,
     types: Sequence[Numbers] | None = None,
+    tags: Sequence[Mapping[str, IntArray]] | None = None,
 ) -> list[Batch]:
     """Batches of at most `budget` tokens, longest documents first; a longer document goes alone.
 
     Documents of like length share a batch, so that the batches do like work. `marked` lists each document's
-    global tokens.
+    global tokens, `tags` its columns of the layout, the same ones for all.
 
     >>> [batch.index for batch in pack([[5] * 3, [6] * 9, [7] * 4, [8] * 2], budget=9)]
     [(1,), (2, 0, 3)]
@@ -56,7 +57,13 @@ def pack(
     batches = []
     for index in _groups([document.size for document in ids], budget):
         lengths = [ids[i].size for i in index]
-        layout = Layout.packed(lengths, marked=None if marked is None else [marked[i] for i in index])
+        layout = Layout.packed(
+            lengths,
+            marked=None if marked is None else [marked[i] for i in index],
+            tags=None
+            if tags is None
+            else {name: np.concatenate([tags[i][name] for i in index]) for name in tags[0]},
+        )
         column = None if kinds is None else _joined([kinds[i] for i in index])
         batches.append(Batch(_joined([ids[i] for i in index]), layout, column, tuple(index)))
     return batches

@@ -10,8 +10,8 @@ from longspan.shapes import FloatArray, IntArray
 
 MOST = 126
 """Tokens of a passage."""
-_PARAGRAPH = re.compile(r"\n[^\S\n]*\n\s*|\n(?=#{1,6} )|\f")
-_SENTENCE = re.compile(r"(?<=[.!?…])[\"'”’)\]]*\s+|(?<=[。！？])|\n")
+PARAGRAPH = re.compile(r"\n[^\S\n]*\n\s*|\n(?=#{1,6} )|\f")
+SENTENCE = re.compile(r"(?<=[.!?…])[\"'”’)\]]*\s+|(?<=[。！？])|\n")
 
 
 class Passage(NamedTuple):
@@ -54,7 +54,7 @@ def _borders(text: str, offsets: IntArray) -> FloatArray:
     starts, ends = offsets[:, 0], offsets[:, 1]
     worth = np.zeros(len(offsets) + 1, np.float32)
     worth[1:-1] = starts[1:] > ends[:-1]
-    for value, border in ((2, _SENTENCE), (3, _PARAGRAPH)):
+    for value, border in ((2, SENTENCE), (3, PARAGRAPH)):
         places = np.array([found.end() for found in border.finditer(text)], np.int64)
         worth[np.searchsorted(starts, places)] = value
     return worth

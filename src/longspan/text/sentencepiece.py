@@ -6,9 +6,9 @@ from dataclasses import dataclass
 from enum import IntEnum
 
 from longspan.errors import InputError, bad
+from longspan.text.protobuf import Malformed, fields
 
 MOST_PIECES = 4_000_000
-VARINT, FIXED64, BYTES, FIXED32 = 0, 1, 2, 5
 
 
 class Kind(IntEnum):
@@ -84,40 +84,10 @@ def _piece(data: bytes) -> Piece:
 
 
 def _fields(data: bytes) -> Iterator[tuple[int, int | bytes]]:
-    """The fields of one message in order: numbers as int, everything else as bytes."""
-    at, end = 0, len(data)
-    while at < end:
-        key, at = _varint(data, at)
-        field, wire = key >> 3, key & 7
-        if wire == VARINT:
-            number, at = _varint(data, at)
-            yield field, number
-            continue
-        if wire == BYTES:
-            size, at = _varint(data, at)
-        elif wire in (FIXED64, FIXED32):
-            size = 8 if wire == FIXED64 else 4
-        else:
-            raise _broken(f"unknown wire type {wire} at byte {at}")
-        if size > end - at:
-            raise _broken(f"it ends early, inside field {field}")
-        yield field, data[at : at + size]
-        at += size
-
-
-def _varint(data: bytes, at: int) -> tuple[int, int]:
-    if at < len(data) and data[at] < 128:  # most numbers are small
-        return data[at], at + 1
-    number = 0
-    for shift in range(0, 70, 7):
-        if at >= len(data):
-            raise _broken("it ends early, inside a number")
-        byte = data[at]
-        at += 1
-        number |= (byte & 127) << shift
-        if byte < 128:
-            return number, at
-    raise _broken(f"a number of more than 10 bytes before byte {at}")
+    try:
+        yield from fields(data)
+    except Malformed as error:
+        raise _broken(str(error)) from None
 
 
 def _message(value: int | bytes) -> bytes:

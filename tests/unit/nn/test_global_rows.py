@@ -7,7 +7,7 @@ from torch import Tensor
 
 from longspan.engine.labels import Labels
 from longspan.layout import Layout
-from longspan.nn.attention import GlobalRows, Group, LongformerAttention, _projected
+from longspan.nn.attention import GlobalProjections, GlobalRows, Group, LongformerAttention, _projected
 from longspan.nn.relative import RelativeBias
 
 LAYOUT = Layout.packed([50, 30], marked=[[0, 3], [1]])
@@ -21,6 +21,11 @@ def attention() -> LongformerAttention:
     for parameter in module.parameters():
         parameter.data = torch.randn_like(parameter) / 4
     return module
+
+
+def apart(attention: LongformerAttention) -> GlobalProjections:
+    projections = attention.global_query, attention.global_key, attention.global_value
+    return GlobalProjections(*projections, HEADS, attention)
 
 
 def both_ways(labels: Labels | None = None) -> tuple[Group, Group]:
@@ -40,7 +45,7 @@ def test_carrying_the_query_equals_projecting_the_keys(attention: LongformerAtte
     x = torch.randn(80, WIDTH, dtype=torch.float64, requires_grad=True)
     ways = tuple(
         read(x, x[group.rows], group, biases)
-        for read, group in ((attention._absorbed, few), (attention._projected, many))
+        for read, group in ((apart(attention)._absorbed, few), (apart(attention)._projected, many))
     )
     torch.testing.assert_close(*ways, rtol=0, atol=1e-13)
     weights = [p for linear in (attention.global_query, attention.global_key, attention.global_value)
@@ -60,9 +65,9 @@ def test_dropout_has_the_same_mean_and_spread_both_ways(attention: LongformerAtt
 
     def draws(read: object, group: Group) -> Tensor:
         with torch.no_grad():
-            return torch.stack([read(x, x[group.rows], group) for _ in range(400)])  # type: ignore[operator]
+            return torch.stack([read(x, x[group.rows], group, ()) for _ in range(400)])  # type: ignore[operator]
 
-    a, b = draws(attention._absorbed, few), draws(attention._projected, many)
+    a, b = draws(apart(attention)._absorbed, few), draws(apart(attention)._projected, many)
     sure = (b.var(0) / 200).sqrt()
     assert ((a.mean(0) - b.mean(0)).abs() < 5 * sure).all()
     assert abs(float((a.var(0) / b.var(0)).mean()) - 1) < 0.1

@@ -29,6 +29,7 @@ class Token(NamedTuple):
     last: int
     length: int
     marked: bool
+    tags: dict[str, int]
 
 
 def window(p: Any, q: Token, k: Token) -> int:
@@ -62,6 +63,12 @@ def fixed(p: Any, q: Token, k: Token) -> int:
     return k.last <= q.position and (summary or q.position // p.block == k.position // p.block)
 
 
+def belongs(p: Any, q: Token, k: Token) -> int:
+    token, above = (k, q) if q.marked else (q, k)
+    member = above.position in [token.tags.get(tag, -1) for tag in p.tags]
+    return q.marked == k.marked or member or q.tags.get("free", 0) != 0
+
+
 PREDICATES: dict[str, Callable[[Any, Token, Token], int]] = {
     "Full": lambda p, q, k: True,
     "Causal": lambda p, q, k: k.last <= q.position,
@@ -76,6 +83,8 @@ PREDICATES: dict[str, Callable[[Any, Token, Token], int]] = {
     "Strided": strided,
     "Fixed": fixed,
     "ByLength": lambda p, q, k: slow(p.short if q.length <= p.limit else p.long, q, k),
+    "SameTag": lambda p, q, k: q.tags.get(p.tag, 0) == k.tags.get(p.tag, 0),
+    "Belongs": belongs,
     "Union": lambda p, q, k: max(slow(part, q, k) for part in p.parts),
     "Intersection": lambda p, q, k: min(slow(part, q, k) for part in p.parts),
     "Sum": lambda p, q, k: sum(slow(part, q, k) for part in p.parts),
@@ -88,7 +97,8 @@ def slow(pattern: Pattern, q: Token, k: Token) -> int:
 
 def tokens(site: Site) -> list[Token]:
     columns = (site.position, site.last, site.length, site.marked)
-    return [Token(*row) for row in zip(*(column.tolist() for column in columns), strict=True)]
+    tags = [{name: int(tag[i]) for name, tag in site.tags.items()} for i in range(site.position.size)]
+    return [Token(*row) for row in zip(*(column.tolist() for column in columns), tags, strict=True)]
 
 
 def test_every_registered_pattern_is_swept_and_has_a_predicate() -> None:

@@ -10,12 +10,13 @@ from tokenizers import decoders, models, normalizers, pre_tokenizers, processors
 from longspan.models.bert import BertConfig
 from longspan.models.bigbird import BigBirdConfig
 from longspan.models.config import EncoderConfig
+from longspan.models.etc import EtcConfig
 from longspan.models.longformer import LongformerConfig
 from longspan.models.task import TaskModel, build
 from longspan.reader import Reader
 from longspan.text.tokenizer import Tokenizer
 
-FAMILIES = ("longformer", "bigbird", "bert")
+FAMILIES = ("longformer", "bigbird", "bert", "etc")
 VOCABULARY = 420
 ANGLES = ["<s>", "<pad>", "</s>", "<unk>", "<mask>"]
 BRACKETS = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]"]
@@ -72,6 +73,9 @@ def config(family: str, positions: int = 64) -> EncoderConfig:
         return LongformerConfig(**sizes, radius=4)
     if family == "bigbird":
         return BigBirdConfig(**sizes, block=4, random_blocks=1)
+    if family == "etc":
+        labels: dict[str, Any] = {"distance": 3, "relative": 10}
+        return EtcConfig(**sizes, **labels, types=4, radius=4, absolute=True, units="blocks")
     return BertConfig(**sizes)
 
 

@@ -1,0 +1,250 @@
+"""ETC and BigBird-ETC: long documents with global tokens for their structure (Ainslie et al. 2020).
+
+A document is read in two streams: its tokens, and global tokens, each for a sentence, a paragraph, a
+candidate or a block (`longspan.text.structure`). Tokens see a window and the global tokens, which see all.
+Scores are told how far apart two tokens of one stream are, and which token belongs to which global one.
+BigBird-ETC (Zaheer et al. 2020) is the same model with other sizes.
+"""
+
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+from torch import Tensor, nn
+
+from longspan.engine.plan import plan
+from longspan.engine.relations import Relations
+from longspan.errors import bad, whole
+from longspan.layout import Layout
+from longspan.models import body
+from longspan.models.calls import Call, Calls
+from longspan.models.config import LARGEST, EncoderConfig
+from longspan.nn.stream_embeddings import StreamEmbeddings
+from longspan.nn.two_streams import PARTS, SHARING, StreamPlans, TwoStreamAttention, TwoStreamLayer
+from longspan.patterns import Belongs, Full, Pattern, SameTag, ToGlobal, Window
+from longspan.text.structure import SEGMENT, Structure, Words
+
+UNITS = ("sentences", "paragraphs", "blocks")
+LONGEST = 1 << 16
+"""Tokens that are read at once where no table of positions runs out, for the sake of memory."""
+LARGE = {"layers": 24, "width": 1024, "heads": 16, "feed_forward": 4096}
+SENTENCEPIECES = {"vocab_size": 50358, "question_id": 41, "paragraph_id": 43}
+
+
+@dataclass(frozen=True, kw_only=True)
+class EtcConfig(EncoderConfig):
+    """Sizes of BERT, what the streams see of each other and which weights they share.
+
+    >>> EtcConfig().longest, EtcConfig(absolute=True).longest
+    (65536, 4096)
+    """
+
+    vocab_size: int = 30522
+    types: int = 16
+    activation: str = "gelu_new"
+    norm_eps: float = 1e-12
+    absolute: bool = False
+    "Whether tokens are told their position in the document, from a table of `positions` rows."
+    radius: int = 84
+    "Tokens seen on each side."
+    distance: int = 12
+    "How far apart tokens of a stream are told to be at most; 0: nothing is told of pairs."
+    relative: int = 32
+    "Labels of pairs that have weights, at least 2 * distance + 4; 0: none."
+    sharing: str = "all"
+    """Which queries, keys and values have projections in common: "all", "sides" (all that tokens see, and all
+    that global tokens see) or "none"."""
+    share_out: bool = False
+    "Whether the output projection is the same for both streams."
+    share_feed_forward: bool = True
+    hard_g2l: bool = False
+    "Global tokens see only those tokens that belong to them."
+    hard_l2g: bool = False
+    "Tokens see only those global tokens that they belong to."
+    flat: bool = False
+    "Structure is ignored but for parents: no segments, no paragraphs."
+    block: int = 27
+    "Tokens for each global token where a document has no structure; 0: no global tokens."
+    most_globals: int = 256
+    "Global tokens of a document without structure: in a longer one blocks grow."
+    units: str = "sentences"
+    'What of a text a Reader gives a global token: "sentences", "paragraphs" (with sentences) or "blocks".'
+    long_type: int = 1
+    "The type of tokens where none is given."
+    global_type: int = 0
+    sentence_id: int = 1
+    "What global tokens are in the vocabulary: for a sentence or a block,"
+    question_id: int = 3
+    "for a marked token,"
+    paragraph_id: int = 5
+    "and for a paragraph."
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        whole("types", self.types, 1)
+        whole("radius", self.radius, 1)
+        whole("distance", self.distance, 0)
+        whole("relative", self.relative, 0, most=LARGEST)
+        whole("block", self.block, 0)
+        whole("most_globals", self.most_globals, 1)
+        for name, known in (("sharing", SHARING), ("units", UNITS)):
+            if getattr(self, name) not in known:
+                raise bad(name, f"one of {', '.join(known)}", getattr(self, name))
+        if self.buckets:
+            raise bad("buckets", "0 in an ETC", self.buckets, "It has labels of its own: see `distance`.")
+        for name in ("long_type", "global_type"):
+            whole(name, getattr(self, name), 0, most=self.types - 1)
+        for name in ("sentence_id", "question_id", "paragraph_id"):
+            whole(name, getattr(self, name), 0, most=self.vocab_size - 1)
+        if self.distance and 0 < self.relative < (least := 2 * self.distance + 4):
+            raise bad("relative", f"at least {least} for a distance of {self.distance}", self.relative)
+
+    @property
+    def longest(self) -> int:
+        return self.positions if self.absolute else LONGEST
+
+    @property
+    def labels(self) -> Relations | None:
+        """What pairs of tokens are to each other, None if it is not told."""
+        return Relations(self.distance, self.relative) if self.distance and self.relative else None
+
+    @property
+    def long_pattern(self) -> Pattern:
+        """What tokens see: a window inside their segment, and global tokens."""
+        seen = Window(self.radius) & SameTag(SEGMENT) | ToGlobal()
+        return seen & Belongs() if self.hard_l2g else seen
+
+    @property
+    def global_pattern(self) -> Pattern:
+        """What global tokens see."""
+        return Belongs() if self.hard_g2l else Full()
+
+    def structure(self, layout: Layout) -> Structure:
+        """The streams of a layout: by its tags, or else in blocks."""
+        words = Words(sentence=self.sentence_id, question=self.question_id, paragraph=self.paragraph_id)
+        return Structure.read(layout, block=self.block, most=self.most_globals, words=words)
+
+    def calls(self, layout: Layout) -> Calls:
+        """What each layer attends to, for pictures and reports: tokens, then global tokens."""
+        calls = self.calls_of(self.structure(layout))
+        return (tuple(call for call in calls if call.queries.size),) * self.layers
+
+    def plans(self, structure: Structure) -> StreamPlans:
+        """What is computed in every layer."""
+        long, top = (
+            plan(call.pattern, call.queries, call.keys, heads=self.heads, labels=self.labels)
+            for call in self.calls_of(structure)
+        )
+        return StreamPlans(long, top)
+
+    def calls_of(self, structure: Structure) -> tuple[Call, Call]:
+        """The attentions of a layer: what tokens see, and what global tokens see."""
+        told = structure.flat() if self.flat else structure
+        return (
+            Call(name="tokens", pattern=self.long_pattern, queries=told.long, keys=told.joined),
+            Call(name="global tokens", pattern=self.global_pattern, queries=told.globals, keys=told.joined),
+        )
+
+
+def etc_base(**changes: Any) -> EtcConfig:
+    """ETC-base as its paper has it; `changes` are fields with other values.
+
+    >>> etc_base(flat=True).radius
+    84
+    """
+    usual: dict[str, Any] = {"sharing": "none", "hard_g2l": True}
+    return EtcConfig(**usual | changes)
+
+
+def etc_large(**changes: Any) -> EtcConfig:
+    """ETC-large."""
+    return etc_base(**LARGE | {"radius": 169, "distance": 24, "relative": 52} | changes)
+
+
+def bigbird_etc_base(**changes: Any) -> EtcConfig:
+    """BigBird-ETC-base: blocks of 84, a window of 3 of them, 256 global tokens, BigBird's vocabulary."""
+    return etc_base(**SENTENCEPIECES | changes)
+
+
+def bigbird_etc_large(**changes: Any) -> EtcConfig:
+    """BigBird-ETC-large: blocks of 169."""
+    return etc_large(**SENTENCEPIECES | changes)
+
+
+class Streams(NamedTuple):
+    """The hidden states of both streams."""
+
+    long: Tensor
+    "(N, C)"
+    globals: Tensor
+    "(G, C)"
+    structure: Structure
+
+
+class Etc(nn.Module):
+    """ids (N,) of the documents of a layout to hidden states (N, C), those of the long stream.
+
+    Structure is read off the tags of the layout. Without any, each marked token has its own global token, and
+    so has each block of the others.
+
+    >>> import torch
+    >>> tiny = EtcConfig(vocab_size=9, width=8, layers=2, heads=2, feed_forward=16, radius=3, block=4)
+    >>> model = Etc(tiny).eval()
+    >>> model(torch.arange(9), Layout.packed([5, 4])).shape
+    torch.Size([9, 8])
+    >>> model.streams(torch.arange(9), Layout.packed([5, 4])).globals.shape
+    torch.Size([3, 8])
+    """
+
+    def __init__(self, config: EtcConfig) -> None:
+        super().__init__()
+        self.config = config
+        self.embeddings = StreamEmbeddings(
+            vocab=config.vocab_size,
+            width=config.width,
+            types=config.types,
+            usual=(config.long_type, config.global_type),
+            positions=config.positions if config.absolute else 0,
+            offset=config.position_offset,
+            narrow=config.narrow,
+            eps=config.norm_eps,
+            dropout=config.dropout,
+        )
+        self.layers = nn.ModuleList(_layer(config) for _ in range(config.layers))
+        self.checkpointing = False
+        body.initialise(self, config.init_std)
+
+    def forward(self, ids: Tensor, layout: Layout, types: Tensor | None = None) -> Tensor:
+        return self.streams(ids, layout, types=types).long
+
+    def streams(
+        self, ids: Tensor, layout: Layout, structure: Structure | None = None, types: Tensor | None = None
+    ) -> Streams:
+        """Both streams; `structure` says what the layout's tags cannot: which global tokens there are."""
+        found = self.config.structure(layout) if structure is None else structure
+        if found.long.size != layout.size or found.long.documents != layout.documents:
+            raise bad("structure", f"of the {layout.size} tokens of the layout", found.long.size)
+        x = self.embeddings(ids, found, types)
+        seen = [(self.config.plans(found),)] * self.config.layers
+        parts = PARTS[self.config.sharing]
+        x = body.run(self.layers, x, seen, checkpointing=self.checkpointing, parts=parts)
+        return Streams(x[: layout.size], x[layout.size :], found)
+
+
+def _layer(config: EtcConfig) -> TwoStreamLayer:
+    attention = TwoStreamAttention(
+        config.width,
+        config.heads,
+        sharing=config.sharing,
+        share_out=config.share_out,
+        relative=config.relative,
+        dropout=config.attention_dropout,
+    )
+    return TwoStreamLayer(
+        attention,
+        config.width,
+        config.feed_forward,
+        act=config.activation,
+        eps=config.norm_eps,
+        dropout=config.dropout,
+        share_feed_forward=config.share_feed_forward,
+    )
