@@ -8,7 +8,8 @@ import torch
 import transformers
 
 from longspan.checkpoints import load_model
-from longspan.checkpoints.lengthen import LengthenReport, lengthen
+from longspan.checkpoints.length_report import LengthenReport
+from longspan.checkpoints.lengthen import lengthen
 from longspan.layout import Layout
 from parity.peers import HEADS, close, hidden, output, peer, words
 
@@ -142,3 +143,21 @@ def test_transformers_chooses_alike(tmp_path: Path, pattern: str) -> None:
     )
     expected = theirs(ids[None, None], **given).logits[0].detach()
     close(load_model(tmp_path / "long").model(ids, Layout.packed([701]))[0].detach(), expected)
+
+
+@pytest.mark.parametrize("head", HEADS)
+@pytest.mark.parametrize("family", [*(name for name in SHORT if name not in INEXPRESSIBLE), "MiniLM"])
+def test_etc_without_global_tokens_is_every_head_of_every_family(
+    tmp_path: Path, family: str, head: str
+) -> None:
+    theirs = source(tmp_path / "short", family, head)
+    report = lengthen(tmp_path / "short", TO, out=tmp_path / "long", pattern="etc", radius=RADIUS)
+    loaded = load_model(tmp_path / "long")
+    assert not loaded.report
+    assert loaded.model.task == report.task == TASKS[head]
+    assert (report.equal_up_to, report.global_tokens) == (RADIUS + 1, "none")
+    (ids,) = words(report.equal_up_to)
+    expected = output(theirs(ids[None, None] if head.endswith("Choice") else ids[None]))
+    given = hidden(loaded.model)(ids, Layout.packed([len(ids)], marked=[[0]]))
+    close((given[0] if expected.dim() == 1 else given).detach(), expected.detach())
+    assert loaded.model(words(TO)[0], Layout.packed([TO])).isfinite().all()

@@ -3,25 +3,23 @@
 import json
 import re
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import torch
 
 from longspan import __version__
 from longspan.checkpoints.files import inside, read_json
+from longspan.checkpoints.length_report import LengthenReport
 from longspan.models.config import EncoderConfig
 from longspan.text.families import FAMILIES
 from longspan.text.tokenizer import Tokenizer
-
-if TYPE_CHECKING:
-    from longspan.checkpoints.lengthen import LengthenReport
 
 PROMPTS, LIMITS = "config_sentence_transformers.json", "sentence_bert_config.json"
 VOCABULARIES = ("tokenizer.json", *(family.files[0] for family in FAMILIES))
 _LICENSE = re.compile(r"---\n(?:.*\n){0,200}?license:[ \t]*([\w.-]{1,60})[ \t]*\n")
 
 
-def written_files(folder: Path, source: Path, config: EncoderConfig, report: "LengthenReport") -> None:
+def written_files(folder: Path, source: Path, config: EncoderConfig, report: LengthenReport) -> None:
     """The tokenizer with its new limit, what sentence-transformers reads, and README.md."""
     homes = [home for home in (source, source.parent) if (home / "modules.json").is_file() or home == source]
     if any((source / name).is_file() for name in VOCABULARIES):
@@ -36,7 +34,7 @@ def written_files(folder: Path, source: Path, config: EncoderConfig, report: "Le
     (folder / "README.md").write_text(card(report, _license(homes)), encoding="utf-8")
 
 
-def card(report: "LengthenReport", license_name: str | None = None) -> str:
+def card(report: LengthenReport, license_name: str | None = None) -> str:
     """The model card: what was done, with which options and versions."""
     local = Path(report.source).expanduser()
     name = local.resolve().name if local.is_dir() else report.source
@@ -47,6 +45,8 @@ def card(report: "LengthenReport", license_name: str | None = None) -> str:
         ("source", f"`{name}`, {report.short} tokens, task {report.task}"),
         ("pattern", report.pattern),
         seen,
+        *([("global tokens", report.global_tokens)] if report.global_tokens else []),
+        *([("second level", report.second)] if report.second else []),
         ("positions", report.positions + (f", period {report.period}" if report.period else "")),
         ("copied", ", ".join(report.copied)),
         ("equal to the source", f"up to {report.equal_up_to} tokens, within {report.max_difference:.1e}"),

@@ -1,5 +1,6 @@
 """A model without memory and the tensors of a checkpoint: what fits is assigned, the rest is told."""
 
+import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -16,8 +17,10 @@ from longspan.errors import refused
 from longspan.models.task import TaskModel
 
 DECODER = "head.decoder.weight"
+_COPIED = re.compile(r"\.(query|key|value)_global\.")
 _DRAWS = {
     nn.init.normal_,
+    nn.init.trunc_normal_,
     nn.init.uniform_,
     nn.init.kaiming_uniform_,
     Tensor.normal_,
@@ -94,7 +97,7 @@ def match(model: TaskModel, table: KeyTable, weights: Weights, *, spares: tuple[
 def settle(fit: Fit, place: Path, *, ignore_mismatched_sizes: bool) -> list[str]:
     """The head's parameters to be drawn anew; anything else that does not fit is an error."""
     for name, keys in list(fit.missing.items()):
-        if all("_global." in key for key in keys):  # files made from a RoBERTa need not have them
+        if all(_COPIED.search(key) for key in keys):  # files made from a RoBERTa need not have them
             fit.found[name] = tuple(key.replace("_global.", ".") for key in keys)
     copied = [name for name in fit.missing if name in fit.found]
     if copied:

@@ -79,20 +79,20 @@ class KeyTable:
         return pattern.replace("{body}", self.prefix)
 
 
-def own_table(task: str, modules: Collection[str]) -> KeyTable:
+def own_table(task: str, modules: Collection[str], body: Collection[str]) -> KeyTable:
     """Our own names: what Hugging Face would compute differently, it shall not find by its names either."""
     ties = {"fill.decoder.weight": "{body}embeddings.words.weight"} if task == "fill" else {}
-    same = {name: (name,) for name in BODY}
+    same = {name: (name,) for name in body}
     return KeyTable("body.", {module: f"{task}.{module}" for module in modules}, ties, same)
 
 
-def prefix_of(present: Collection[str], place: object) -> str:
+def prefix_of(present: Collection[str], place: object, words: str = WORDS) -> str:
     """What stands before the names of the body: "bert.", "longformer.", "model.", nothing."""
-    found = [key for key in present if key == WORDS or key.endswith(f".{WORDS}")]
+    found = [key for key in present if key == words or key.endswith(f".{words}")]
     if len(found) != 1:
         number = "no" if not found else "more than one"
         raise refused(place, f"it has {number} table of word embeddings", "Is it an encoder of this family?")
-    return found[0].removesuffix(WORDS)
+    return found[0].removesuffix(words)
 
 
 def is_buffer(key: str) -> bool:

@@ -2,7 +2,8 @@
 
 import os
 import shutil
-from dataclasses import asdict, dataclass, replace
+from collections.abc import Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -12,70 +13,24 @@ from torch import Tensor
 from longspan.checkpoints.card import written_files
 from longspan.checkpoints.families import family_of
 from longspan.checkpoints.fit import DECODER, NothingDrawn, is_tied, put
-from longspan.checkpoints.likeness import TOLERANCE, Drift, difference, drift
+from longspan.checkpoints.length_report import LengthenReport
+from longspan.checkpoints.levels import begin_second_levels, poolingformer_config, second_level
+from longspan.checkpoints.likeness import TOLERANCE, difference, drift
 from longspan.checkpoints.load import LoadedModel, load_model
 from longspan.checkpoints.long_configs import Radius, long_config, stitched_config
 from longspan.checkpoints.positions import stretched
 from longspan.checkpoints.save import save_model
+from longspan.checkpoints.streams import begin_global_stream, global_tokens, without_global_tokens
 from longspan.errors import bad, refused
 from longspan.models.body import copy_local_to_global
 from longspan.models.config import EncoderConfig
+from longspan.models.etc import EtcConfig
 from longspan.models.longformer import LongformerConfig
 from longspan.models.stitched import StitchedConfig
 from longspan.models.task import TaskModel, build
 from longspan.nn.heads import PoolingHead
 
-
-@dataclass(frozen=True, kw_only=True)
-class LengthenReport:
-    """What was done to a model, how equal it stayed and how far it drifts."""
-
-    source: str
-    folder: Path | None
-    "Where the new model was written, None if nowhere."
-    task: str
-    pattern: str
-    short: int
-    "Tokens of the longest document that the source reads."
-    to: int
-    "And the new model."
-    positions: str
-    period: int | None
-    "Rows of the position table that are repeated."
-    radius: tuple[int, ...] | None
-    block: int | None
-    copied: tuple[str, ...]
-    "What of the source is in the new model."
-    equal_up_to: int
-    "Tokens up to which both were compared."
-    max_difference: float
-    "On such documents, with the new positions in both, relative to the largest number."
-    drift: tuple[Drift, ...]
-    "The change from the source as it was, by length."
-    loads_in_transformers: bool
-    why_not: str | None
-    "What Hugging Face has no words for."
-
-    def as_json(self) -> dict[str, Any]:
-        """All fields as JSON's types."""
-        return asdict(self) | {"folder": None if self.folder is None else str(self.folder)}
-
-    def __str__(self) -> str:
-        seen = f"block {self.block}" if self.radius is None else f"radius {_brief(self.radius)}"
-        rows = f"{self.positions}, period {self.period}" if self.period else self.positions
-        lines = [
-            f"source        {self.source} ({self.task}, {self.short} tokens)",
-            f"made          {self.pattern}, {seen}, {self.to} tokens, positions: {rows}",
-            f"copied        {', '.join(self.copied)}",
-            f"equal         up to {self.equal_up_to} tokens: largest difference {self.max_difference:.1e}",
-            *(
-                f"drift         at {one.tokens} tokens: cosine {one.cosine:.4f}, hidden states differ by "
-                f"{one.mean_difference:.1e}"
-                for one in self.drift
-            ),
-            f"transformers  {'loads it' if self.why_not is None else f'has no words for {self.why_not}'}",
-        ]
-        return "\n".join(lines + ([] if self.folder is None else [f"written to    {self.folder}"]))
+POSITIONS = "body.embeddings.positions.weight"
 
 
 def lengthen(
@@ -90,6 +45,7 @@ def lengthen(
     period: int | None = None,
     stitching: int | None = None,
     salience: Tensor | None = None,
+    second: Mapping[str, Any] | None = None,
     task: str | None = None,
     force: bool = False,
     **where: Any,
@@ -97,10 +53,12 @@ def lengthen(
     """Make the short encoder in a folder or on the hub read `to` tokens, and write it to the folder `out`.
 
     `pattern` is "longformer" (with a `radius`, or one for each layer; by default 256 or half of what the
-    source reads, if that is less), "bigbird" (with a `block`, 64) or "stitched" (with a `block`, 128, and
-    `stitching`, 2, the number of layers that see across blocks, as far as the `radius`, 64; it has no longest
-    document, and a table (vocab,) of `salience` can weigh its words). `positions` is "copy" (with a
-    `period`), "interpolate" or "random". The new model is compared with the source before anything is
+    source reads, if that is less), "bigbird" (with a `block`, 64), "etc" (with a `radius` as before; given a
+    `block`, it has a global token for each so many tokens, else none), "poolingformer" (a longformer, radius
+    128, with a `second` level: fields of PoolingformerConfig; its source may be a Longformer) or "stitched"
+    (with a `block`, 128, and `stitching`, 2, the number of layers that see across blocks, as far as the
+    `radius`, 64; it has no longest document, and a table (vocab,) of `salience` can weigh its words).
+    `positions` is "copy" (with a `period`), "interpolate" or "random". The new model is compared before it is
     written; out=None writes nothing. `force` replaces a model that is there. `where` is as in `load_model`.
     """
     place = None if out is None else _place(Path(out), force=force)
@@ -119,8 +77,9 @@ def lengthen(
         period=period,
         stitching=stitching,
         salience=salience,
+        second=second,
     )
-    report = _compared(old, new, str(source), positions, period)
+    report = _compared(old, new, str(source), pattern, positions, period)
     if salience is not None:
         vars(new.head)["pooling"] = (
             "salient"  # only now: words that count by their salience give another vector
@@ -153,6 +112,7 @@ def lengthened(
     period: int | None = None,
     stitching: int | None = None,
     salience: Tensor | None = None,
+    second: Mapping[str, Any] | None = None,
 ) -> TaskModel:
     """The same model with a sparse pattern and `to` positions; it shares the weights of the source."""
     if pattern == "stitched":
@@ -162,9 +122,14 @@ def lengthened(
     else:
         if stitching is not None or salience is not None:
             raise bad("stitching and salience", "given for stitched only", pattern)
-        config = long_config(source.config, source.task, to, pattern, radius, block)
+        if pattern == "poolingformer":
+            config = poolingformer_config(source.config, source.task, to, radius, block, second)
+        else:
+            config = long_config(source.config, source.task, to, pattern, radius, block)
+    if second and pattern != "poolingformer":
+        raise bad("second", "given for poolingformer only", pattern)
     old, offset = source.config, source.config.position_offset
-    new = table = source.body.embeddings.positions.weight.detach()
+    new = table = source.get_parameter(POSITIONS).detach()
     if pattern != "stitched":
         rows = stretched(table[offset:], to, positions, period=period, std=old.init_std)
         lead = table[:offset] if offset else table.new_zeros(config.position_offset, table.shape[1])
@@ -178,8 +143,12 @@ def lengthened(
         target = build(config, source.task, labels=labels, **options)
     for name, parameter in list(target.named_parameters()):
         put(target, name, known[name] if name in known else torch.empty(parameter.shape, dtype=table.dtype))
-    put(target, "body.embeddings.positions.weight", new)
-    copy_local_to_global(target)
+    put(target, POSITIONS, new)
+    if not isinstance(old, LongformerConfig):  # it has learnt its own
+        copy_local_to_global(target)
+    begin_second_levels(target)
+    if isinstance(config, EtcConfig):
+        begin_global_stream(target)
     if salience is not None:
         put(target, "head.salience.weight", salience.to(table.dtype).reshape(-1, 1))
     if source.task == "fill":
@@ -191,24 +160,28 @@ def lengthened(
 
 
 def _compared(
-    old: TaskModel, new: TaskModel, source: str, positions: str, period: int | None
+    old: TaskModel, new: TaskModel, source: str, pattern: str, positions: str, period: int | None
 ) -> LengthenReport:
     """The report, or the error that the models differ where they must not."""
     config, short = new.config, old.config.positions
-    longformer, stitched = isinstance(config, LongformerConfig), isinstance(config, StitchedConfig)
+    longformer, stitched, etc = (
+        isinstance(config, kind) for kind in (LongformerConfig, StitchedConfig, EtcConfig)
+    )
     radius = getattr(config, "radius", None)
     radius = (radius,) * config.layers if isinstance(radius, int) else radius
-    near = short if stitched else min(radius) + 1 if radius else config.short  # type: ignore[attr-defined]
+    whole = stitched or isinstance(old.config, LongformerConfig)
+    near = short if whole else min(radius) + 1 if radius else config.short  # type: ignore[attr-defined]
     most = min(near, short, period or short)
     beyond = sorted({most, *(n for n in (2 * near - 2, short) if most < n <= short)})
     drifts = tuple(drift(old, new, tokens) for tokens in beyond)
-    table = old.body.embeddings.positions.weight
+    table = old.get_parameter(POSITIONS)
     with torch.no_grad():
         before = table.clone()
-        rows = new.body.embeddings.positions.weight[config.position_offset :][:short]
-        put(old, "body.embeddings.positions.weight", torch.cat([table[: old.config.position_offset], rows]))
-    error = difference(old, new, most)
-    put(old, "body.embeddings.positions.weight", before)
+        rows = new.get_parameter(POSITIONS)[config.position_offset :][:short]
+        put(old, POSITIONS, torch.cat([table[: old.config.position_offset], rows]))
+    with without_global_tokens(new):
+        error = difference(old, new, most)
+    put(old, POSITIONS, before)
     if not error <= TOLERANCE:
         raise refused(source, f"lengthened, it differs by {error:.1e} on documents of up to {most} tokens")
     why = family_of(config, {}).why_not(config, old.task)
@@ -217,23 +190,26 @@ def _compared(
         source=source,
         folder=None,
         task=old.task,
-        pattern="longformer" if longformer else "stitched" if stitched else "bigbird",
+        pattern=pattern,
         short=short,
         to=config.longest,
         positions="kept" if stitched else positions,
         period=(period or short) if positions == "copy" and not stitched else None,
         radius=radius,
-        block=getattr(config, "block", None),
+        block=getattr(config, "block", None) or None,
         copied=(
             "embeddings",
             "layers",
             *(["biases by distance"] if config.buckets else []),
-            *(["global projections from the local ones"] if longformer else []),
+            *(["global projections from the local ones"] if longformer and not whole else []),
+            *(["global stream from the tokens' one"] if etc else []),
             *head,
         ),
         equal_up_to=most,
         max_difference=error,
         drift=drifts,
+        global_tokens=global_tokens(config),
+        second=second_level(config),
         loads_in_transformers=why is None,
         why_not=why,
     )
@@ -263,7 +239,3 @@ def _moved(temporary: Path, place: Path) -> None:
         place.rename(aside)
     temporary.rename(place)
     shutil.rmtree(aside, ignore_errors=True)
-
-
-def _brief(radius: tuple[int, ...]) -> str:
-    return str(radius[0]) if len(set(radius)) == 1 else ", ".join(map(str, radius))

@@ -36,8 +36,8 @@ def difference(source: TaskModel, target: TaskModel, longest: int) -> float:
     types = _types(source, lengths)
     worst = 0.0
     plain = Layout.packed(lengths)
-    wanted = source.body(ids, plain, types), source(ids, plain, types)
     for layout in (plain, Layout.packed(lengths, marked=[[0]] * len(lengths))):
+        wanted = source.body(ids, layout, types), source(ids, layout, types)
         given = target.body(ids, layout, types), target(ids, layout, types)
         for found, expected in zip(given, wanted, strict=True):
             error = (found - expected).abs().max() / expected.abs().max().clamp(min=1.0)

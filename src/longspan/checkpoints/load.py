@@ -1,5 +1,6 @@
 """From a folder to a model: the config first, then shapes, and last the tensors, mapped and not copied."""
 
+import os
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -8,6 +9,7 @@ from typing import Any
 import torch
 
 from longspan.checkpoints.families import OWN, read_config
+from longspan.checkpoints.families.etc import CONFIG as ETC_CONFIG
 from longspan.checkpoints.files import inside, read_json, resolve
 from longspan.checkpoints.fit import DECODER, NothingDrawn, assign, match, put, settle, stored_dtype
 from longspan.checkpoints.keymap import KeyTable, prefix_of
@@ -65,7 +67,7 @@ def load_model(
     folder = resolve(folder_or_name, **where)
     modules = read_modules(folder)
     place = modules.transformer if modules else folder
-    raw = read_json(inside(place, "config.json"))
+    raw = read_raw(place)
     family, config = read_config(raw)
     task = task or ("encode" if modules else family.task(raw))
     if task not in TASKS:
@@ -74,7 +76,8 @@ def load_model(
     wanted = None if dtype is None else _dtype(dtype)
     weights = open_weights(place)
     own = raw.get("model_type") in OWN
-    table = family.table(task, None if own else prefix_of(weights.shapes, place))
+    words = family.body["embeddings.words"][0] + ".weight"
+    table = family.table(task, None if own else prefix_of(weights.shapes, place, words))
     last = table.keys(f"body.layers.{config.layers - 1}.attention_norm.weight")[0]
     if table.find(last, weights.shapes, tied=False) is None:  # before so many layers are built
         raise refused(place, f"its config asks for {config.layers} layers, but it has no {last!r}")
@@ -100,6 +103,13 @@ def load_model(
         labels=names,
         problem=read_problem(raw) if task == "classify" else None,
     )
+
+
+def read_raw(folder: Path) -> dict[str, Any]:
+    """config.json; or what stands in its place beside the checkpoints of ETC."""
+    if not os.path.lexists(folder / "config.json") and os.path.lexists(folder / ETC_CONFIG):
+        return {**read_json(inside(folder, ETC_CONFIG)), "model_type": "etc"}
+    return read_json(inside(folder, "config.json"))
 
 
 def _dtype(given: str | torch.dtype) -> torch.dtype:

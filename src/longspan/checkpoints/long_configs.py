@@ -4,6 +4,7 @@ from dataclasses import fields, replace
 
 from torch import Tensor
 
+from longspan.checkpoints.streams import etc_config
 from longspan.errors import bad, whole
 from longspan.models.bert import BertConfig
 from longspan.models.bigbird import BigBirdConfig
@@ -13,7 +14,7 @@ from longspan.models.mpnet import MPNetConfig
 from longspan.models.stitched import StitchedConfig
 from longspan.models.task import head_activation
 
-PATTERNS = ("longformer", "bigbird", "stitched")
+PATTERNS = ("longformer", "bigbird", "etc", "poolingformer", "stitched")
 RADIUS = 256
 Radius = int | tuple[int, ...]
 
@@ -29,16 +30,18 @@ def long_config(
         raise bad("pattern", f"one of {', '.join(PATTERNS)}", pattern)
     common = {one.name: getattr(old, one.name) for one in fields(EncoderConfig)}
     common |= {"positions": whole("to", to, 1), "head_activation": "usual"}
+    seen = min(RADIUS, max(1, old.positions // 2)) if radius is None else radius
     if pattern == "longformer":
         if block is not None:
-            raise bad("block", "given for bigbird only", block)
+            raise bad("block", "given for bigbird and etc only", block)
         # Hugging Face's positions begin behind the padding token: a BERT gets empty rows before its own.
-        seen = min(RADIUS, max(1, old.positions // 2)) if radius is None else radius
         lead = old.position_offset or old.pad_id + 1
         made: EncoderConfig = LongformerConfig(**common | {"position_offset": lead, "radius": seen})
+    elif pattern == "etc":
+        made = etc_config(old, to, seen, block)
     else:
         if radius is not None:
-            raise bad("radius", "given for longformer only", radius)
+            raise bad("radius", "given for longformer and etc only", radius)
         # BigBird's own heads for these tasks compute something else; a choice needs the types.
         kept = task in ("classify", "answer") or (task == "choose" and old.types > 1)
         size = 64 if block is None else block

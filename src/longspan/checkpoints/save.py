@@ -11,6 +11,7 @@ from torch import Tensor
 
 from longspan.checkpoints.families import family_of
 from longspan.checkpoints.families.base import CLASSES, PRETRAINING, Family
+from longspan.checkpoints.families.etc import DEFAULTS as ETC_FIELDS
 from longspan.checkpoints.families.longformer import ORIGINAL
 from longspan.checkpoints.fit import is_tied, pieces
 from longspan.checkpoints.keymap import KeyTable
@@ -26,6 +27,7 @@ from longspan.nn.quantised import is_quantised
 
 _FAMILIAR = {
     *FIELDS,
+    *ETC_FIELDS,
     OWN,
     *("pad_token_id", "max_position_embeddings", "attention_window", "attention_type", "block_size"),
     *("num_random_blocks", "use_bias", "rescale_embeddings", "is_decoder", "classifier_dropout"),

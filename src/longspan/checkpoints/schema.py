@@ -63,19 +63,24 @@ def shared(config: EncoderConfig) -> dict[str, Any]:
     return written | {"pad_token_id": config.pad_id, "max_position_embeddings": rows}
 
 
-def made(kind: type[C], read: Mapping[str, Any]) -> C:
+def made(
+    kind: type[C],
+    read: Mapping[str, Any],
+    names: Mapping[str, str] = FIELDS,
+    file: str = "config.json",
+) -> C:
     """The config of these fields; its errors name them as the file does."""
     try:
         return kind(**read)
     except InputError as error:
         message = str(error)
         for theirs, ours in (
-            *FIELDS.items(),
+            *names.items(),
             ("max_position_embeddings", "positions"),
             ("pad_token_id", "pad_id"),
         ):
             message = message.replace(f"`{ours}`", f"`{theirs}`")
-        raise InputError(f"{message} It stands in config.json.") from None
+        raise InputError(f"{message} It stands in {file}.") from None
 
 
 def refuse_unsupported(raw: Raw) -> None:

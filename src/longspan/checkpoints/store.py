@@ -14,6 +14,8 @@ from torch import Tensor
 from longspan.checkpoints.files import inside, read_json
 from longspan.checkpoints.report import LoadReport
 from longspan.checkpoints.safe_files import Part, Shapes, open_safetensors
+from longspan.checkpoints.tf_files import bundle_in, open_bundle
+from longspan.checkpoints.tf_names import in_torch_names
 from longspan.checkpoints.torch_files import open_bin
 from longspan.errors import InputError, refused
 
@@ -48,11 +50,14 @@ class Weights(Mapping[str, Tensor]):
 
 
 def open_weights(folder: Path) -> Weights:
-    """The checked weights in `folder`: safetensors if there are any, else torch files; whole or in shards."""
+    """The checked weights in a folder: safetensors, else torch's, else TensorFlow's; perhaps in shards."""
     for name, suffix in _PLACES.items():
         if os.path.lexists(folder / name):
             return Weights(_parts(folder, name, suffix))
-    raise refused(folder, "it holds no weights", f"It needs one of: {', '.join(_PLACES)}.")
+    if index := bundle_in(folder):
+        path = inside(folder, index)
+        return Weights([in_torch_names(open_bundle(path), path)])
+    raise refused(folder, "it holds no weights", f"It needs one of: {', '.join(_PLACES)}, model.ckpt.index.")
 
 
 def _parts(folder: Path, name: str, suffix: str) -> list[Part]:

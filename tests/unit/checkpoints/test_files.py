@@ -171,3 +171,12 @@ def test_a_hub_that_cannot_be_looked_up_is_not_asked(hub: Hub, monkeypatch: pyte
     monkeypatch.undo()
     monkeypatch.setattr("longspan.checkpoints.files.getproxies", dict)
     assert not _known("https://hub.invalid")
+
+
+def test_checkpoints_of_tensorflow_are_downloaded_only_of_etc_and_for_want_of_others() -> None:
+    theirs = ["model.ckpt.data-00000-of-00001", "model.ckpt.index"]
+    found = [*theirs, "model.ckpt.meta", "checkpoint", "vocab_bert_uncased_english.txt"]
+    assert wanted(found) == ["vocab_bert_uncased_english.txt"]
+    data = ["etc_config.json", "vocab_bert_uncased_english.txt"]
+    assert wanted([*found, "etc_config.json"]) == [*data, *theirs]
+    assert wanted([*found, "etc_config.json", "model.safetensors"]) == [*data, "model.safetensors"]

@@ -77,8 +77,8 @@ def test_random_positions_are_drawn_beyond_the_known_ones_only() -> None:
 @pytest.mark.parametrize("pattern", ["longformer", "bigbird"])
 def test_the_first_rows_of_a_roberta_are_no_positions(pattern: str) -> None:
     source = tiny(position_offset=2, pad_id=1, types=1)
-    before = source.body.embeddings.positions.weight
-    after = lengthened(source, 100, pattern=pattern).body.embeddings.positions.weight
+    before = source.get_parameter(module.POSITIONS)
+    after = lengthened(source, 100, pattern=pattern).get_parameter(module.POSITIONS)
     kept = 2 if pattern == "longformer" else 0
     assert torch.equal(after[:kept], before[:kept])
     assert torch.equal(after[kept:], before[2:][torch.arange(100) % SHORT])
@@ -89,7 +89,7 @@ def test_a_bert_gets_a_row_for_padding_and_its_global_projections_are_copies() -
     target = lengthened(source, 100, radius=(8, 4))
     assert isinstance(target.config, LongformerConfig)
     assert (target.config.radius, target.config.position_offset) == ((8, 4), 1)
-    assert target.body.embeddings.positions.weight[0].abs().sum() == 0
+    assert target.get_parameter(module.POSITIONS)[0].abs().sum() == 0
     attention = target.body.layers[1].attention
     assert isinstance(attention, LongformerAttention)
     keys = attention.qkv.weight[12:24]
@@ -197,9 +197,9 @@ def test_a_folder_that_is_no_model_is_never_replaced(folder: Path, tmp_path: Pat
         ({"period": 0}, "`period` must be at least 1"),
         ({"period": 9, "positions": "random"}, "`period` must be None unless positions are copied"),
         ({"positions": "guess"}, "`positions` must be one of copy, interpolate, random"),
-        ({"pattern": "etc"}, "`pattern` must be one of longformer, bigbird"),
-        ({"block": 64}, "`block` must be given for bigbird only"),
-        ({"radius": 8, "pattern": "bigbird"}, "`radius` must be given for longformer only"),
+        ({"pattern": "reformer"}, "`pattern` must be one of longformer, bigbird"),
+        ({"block": 64}, "`block` must be given for bigbird and etc only"),
+        ({"radius": 8, "pattern": "bigbird"}, "`radius` must be given for longformer and etc only"),
         ({"radius": (1, 2, 3)}, "`radius` must be one number, or one for each of the 2 layers"),
     ],
 )

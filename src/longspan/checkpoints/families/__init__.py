@@ -5,8 +5,10 @@ from longspan.checkpoints.families.bert import BERT, CAMEMBERT, ROBERTA, XLM_ROB
 from longspan.checkpoints.families.bigbird import BIGBIRD
 from longspan.checkpoints.families.distilbert import DISTILBERT
 from longspan.checkpoints.families.electra import ELECTRA
+from longspan.checkpoints.families.etc import ETC
 from longspan.checkpoints.families.longformer import LONGFORMER, is_original
 from longspan.checkpoints.families.mpnet import MPNET
+from longspan.checkpoints.families.poolingformer import POOLINGFORMER
 from longspan.checkpoints.families.stitched import STITCHED
 from longspan.checkpoints.schema import Raw, read_own
 from longspan.errors import bad
@@ -16,7 +18,9 @@ FAMILIES = {
     family.model_type: family
     for family in (LONGFORMER, BIGBIRD, BERT, ROBERTA, XLM_ROBERTA, CAMEMBERT, ELECTRA, MPNET, DISTILBERT)
 }
-OWN = {family.own_type: family for family in (LONGFORMER, BIGBIRD, BERT, MPNET, STITCHED)}
+ALONE = (STITCHED, ETC, POOLINGFORMER)
+"""Families whose models only Longspan has words for."""
+OWN = {family.own_type: family for family in (LONGFORMER, BIGBIRD, BERT, MPNET, *ALONE)}
 
 
 def read_config(raw: Raw) -> tuple[Family, EncoderConfig]:
@@ -29,6 +33,8 @@ def read_config(raw: Raw) -> tuple[Family, EncoderConfig]:
     given = raw.get("model_type", _guess(raw))
     if is_original(raw):
         return LONGFORMER, LONGFORMER.read(raw)
+    if given == ETC.model_type:  # no file of Hugging Face's says so, but see `read_raw`
+        return ETC, ETC.read(raw)
     if isinstance(given, str) and given in OWN:
         config = read_own(OWN[given].kind, raw)
         return family_of(config, raw), config
@@ -40,15 +46,16 @@ def read_config(raw: Raw) -> tuple[Family, EncoderConfig]:
 
 def family_of(config: EncoderConfig, raw: Raw) -> Family:
     """The family that a config is saved as: that of `raw`, which it was loaded from, if they agree."""
-    if type(config) is STITCHED.kind:
-        return STITCHED
+    for family in ALONE:
+        if type(config) is family.kind:
+            return family
     wide = config.position_offset > 0
     for name in (raw.get("model_type"), "longformer", "big_bird", "mpnet", "roberta" if wide else "bert"):
-        family = FAMILIES.get(name) if isinstance(name, str) else None
-        if family is None or family.read_only or family.kind is not type(config):
+        named = FAMILIES.get(name) if isinstance(name, str) else None
+        if named is None or named.read_only or named.kind is not type(config):
             continue
-        if family.kind is not BERT.kind or family.offset == wide:
-            return family
+        if named.kind is not BERT.kind or named.offset == wide:
+            return named
     raise bad("config", f"one of {', '.join(f.kind.__name__ for f in OWN.values())}", type(config).__name__)
 
 

@@ -68,7 +68,7 @@ class Family:
     def table(self, task: str, prefix: str | None) -> KeyTable:
         """The key table of files for a task; prefix=None for files of our own type."""
         if prefix is None:
-            return own_table(task, self.heads[task])
+            return own_table(task, self.heads[task], {*BODY, *self.body})
         return KeyTable(prefix, self.heads[task], self.ties if task == "fill" else {}, self.body)
 
     def class_name(self, config: EncoderConfig, task: str, raw: Raw) -> str:

@@ -1,0 +1,132 @@
+"""ETC's files: etcmodel's TensorFlow checkpoints, which are read, and our own, which are written."""
+
+from dataclasses import replace
+from typing import Any
+
+from longspan.checkpoints.families.bert import BERT
+from longspan.checkpoints.schema import FIELDS, Raw, flag, made, text
+from longspan.errors import bad, whole
+from longspan.models.config import LARGEST
+from longspan.models.etc import EtcConfig
+
+CONFIG = "etc_config.json"
+DEFAULTS: dict[str, Any] = {
+    "segment_vocab_size": 16,
+    "embedding_size": None,
+    "hidden_size": 768,
+    "num_hidden_layers": 12,
+    "num_attention_heads": 12,
+    "local_radius": 84,
+    "att_size_per_head": None,
+    "relative_pos_max_distance": 12,
+    "relative_vocab_size": 32,
+    "max_absolute_position_embeddings": 0,
+    "intermediate_size": 3072,
+    "hidden_act": "gelu",
+    "hidden_dropout_prob": 0.1,
+    "attention_probs_dropout_prob": 0.1,
+    "initializer_range": 0.02,
+    "share_feed_forward_params": True,
+    "share_kv_projections": False,
+    "share_qkv_projections": True,
+    "share_att_output_projection": False,
+    "use_pre_activation_order": False,
+    "use_hard_g2l_mask": False,
+    "use_hard_l2g_mask": False,
+    "grad_checkpointing_period": 0,
+}
+"""What a field of etc_config.json that is not there means; the vocabulary's size must be."""
+SAME = {theirs: ours for theirs, ours in FIELDS.items() if theirs in DEFAULTS} | {
+    "vocab_size": "vocab_size",
+    "segment_vocab_size": "types",
+    "local_radius": "radius",
+    "relative_pos_max_distance": "distance",
+    "share_feed_forward_params": "share_feed_forward",
+    "share_att_output_projection": "share_out",
+    "use_hard_g2l_mask": "hard_g2l",
+    "use_hard_l2g_mask": "hard_l2g",
+}
+"""Their names and ours, where the meaning is the same."""
+
+
+def read(raw: Raw) -> EtcConfig:
+    """Our config of theirs."""
+    given = DEFAULTS | {"vocab_size": None, **raw}
+    for name in (name for name, default in DEFAULTS.items() if isinstance(default, bool)):
+        flag(given, name, False)
+    if given["use_pre_activation_order"]:
+        raise bad("use_pre_activation_order", "false", True, "Longspan's norms stand behind the residuals.")
+    fields = {ours: given[theirs] for theirs, ours in SAME.items()}
+    width = whole("hidden_size", given["hidden_size"], 1, most=LARGEST)
+    heads = whole("num_attention_heads", given["num_attention_heads"], 1, most=LARGEST)
+    if given["att_size_per_head"] not in (None, width / heads):
+        raise bad(
+            "att_size_per_head", f"null or {width // heads}, width over heads", given["att_size_per_head"]
+        )
+    distance = whole("relative_pos_max_distance", given["relative_pos_max_distance"], 0, most=LARGEST)
+    labels = given["relative_vocab_size"]
+    positions = whole("max_absolute_position_embeddings", given["max_absolute_position_embeddings"], 0)
+    shared = {"all": given["share_qkv_projections"], "sides": given["share_kv_projections"], "none": True}
+    act = text(given, "hidden_act").lower()
+    fields |= {
+        "activation": "gelu_new" if act == "gelu" else act,  # their gelu is the one with tanh
+        "narrow": None if given["embedding_size"] in (None, width) else given["embedding_size"],
+        "relative": 0 if labels is None else whole("relative_vocab_size", labels, 2 * distance + 4),
+        "sharing": next(sharing for sharing, so in shared.items() if so),
+        "absolute": positions > 0,
+    }
+    return made(EtcConfig, fields | ({"positions": positions} if positions else {}), SAME, CONFIG)
+
+
+_ATTENTION = "global_local_transformer_layers.fused_att_layer_#.fused_global_local_att"
+_BLOCK, _SECOND = (f"global_local_transformer_layers.{side}feed_forward_layer_#" for side in ("", "global_"))
+
+
+def _projections(*names: str) -> tuple[str, ...]:
+    return tuple(f"{_ATTENTION}.{name}_projection.linear" for name in names)
+
+
+ETC = replace(
+    BERT,
+    model_type="etc",
+    name="Etc",
+    own_type="longspan-etc",
+    kind=EtcConfig,
+    prefix="",
+    ties={**BERT.ties, "cls.predictions.decoder.weight": "{body}token_emb_lookup.weight"},
+    read=read,
+    cannot=lambda config: "a second stream of global tokens",
+    spare={},
+    body={
+        "embeddings.words": ("token_emb_lookup",),
+        "embeddings.projection": ("token_emb_lookup.projection",),
+        "embeddings.types": ("segment_emb_lookup",),
+        "embeddings.positions": ("position_emb_lookup_long",),
+        "embeddings.global_positions": ("position_emb_lookup_global",),
+        "embeddings.norm": ("long_emb_layer_norm",),
+        "embeddings.global_norm": ("global_emb_layer_norm",),
+        "layers.#.attention.qkv": _projections("long_query", "l2l_key", "l2l_value"),
+        "layers.#.attention.long_query": _projections("long_query"),
+        "layers.#.attention.long_kv": _projections("l2l_key", "l2l_value"),
+        "layers.#.attention.global_query": _projections("global_query"),
+        "layers.#.attention.global_kv": _projections("g2g_key", "g2g_value"),
+        "layers.#.attention.from_long": _projections(
+            "long_query", "l2l_key", "l2l_value", "g2l_key", "g2l_value"
+        ),
+        "layers.#.attention.from_global": _projections(
+            "global_query", "g2g_key", "g2g_value", "l2g_key", "l2g_value"
+        ),
+        "layers.#.attention.out": (f"{_ATTENTION}.long_output_projection",),
+        "layers.#.attention.global_out": (f"{_ATTENTION}.global_output_projection",),
+        "layers.#.attention.long_relative": (f"{_ATTENTION}.long_qkv_attention.qkv_relative_attention",),
+        "layers.#.attention.global_relative": (f"{_ATTENTION}.global_qkv_attention",),
+        "layers.#.attention_norm": ("global_local_transformer_layers.fused_att_layer_#.layer_norm_0",),
+        "layers.#.global_attention_norm": ("global_local_transformer_layers.fused_att_layer_#.layer_norm_1",),
+        "layers.#.feed_forward.up": (f"{_BLOCK}.dense_layers.layer_0",),
+        "layers.#.feed_forward.down": (f"{_BLOCK}.dense_layers.layer_1",),
+        "layers.#.feed_forward_norm": (f"{_BLOCK}.layer_norm",),
+        "layers.#.global_feed_forward.up": (f"{_SECOND}.dense_layers.layer_0",),
+        "layers.#.global_feed_forward.down": (f"{_SECOND}.dense_layers.layer_1",),
+        "layers.#.global_feed_forward_norm": (f"{_SECOND}.layer_norm",),
+    },
+)

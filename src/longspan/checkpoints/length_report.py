@@ -1,0 +1,69 @@
+"""What `lengthen` says of its work."""
+
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+from longspan.checkpoints.likeness import Drift
+
+
+@dataclass(frozen=True, kw_only=True)
+class LengthenReport:
+    """What was done to a model, how equal it stayed and how far it drifts."""
+
+    source: str
+    folder: Path | None
+    "Where the new model was written, None if nowhere."
+    task: str
+    pattern: str
+    short: int
+    "Tokens of the longest document that the source reads."
+    to: int
+    "And the new model."
+    positions: str
+    period: int | None
+    "Rows of the position table that are repeated."
+    radius: tuple[int, ...] | None
+    block: int | None
+    copied: tuple[str, ...]
+    "What of the source is in the new model."
+    equal_up_to: int
+    "Tokens up to which both were compared."
+    max_difference: float
+    "On such documents, with the new positions in both, relative to the largest number."
+    drift: tuple[Drift, ...]
+    "The change from the source as it was, by length."
+    global_tokens: str | None
+    "How many there are, where the pattern has some of its own; without them both were compared."
+    second: str | None
+    "What the second level is, if there is one."
+    loads_in_transformers: bool
+    why_not: str | None
+    "What Hugging Face has no words for."
+
+    def as_json(self) -> dict[str, Any]:
+        """All fields as JSON's types."""
+        return asdict(self) | {"folder": None if self.folder is None else str(self.folder)}
+
+    def __str__(self) -> str:
+        seen = f"block {self.block}" if self.radius is None else f"radius {_brief(self.radius)}"
+        seen += f", global tokens: {self.global_tokens}" if self.global_tokens else ""
+        rows = f"{self.positions}, period {self.period}" if self.period else self.positions
+        lines = [
+            f"source        {self.source} ({self.task}, {self.short} tokens)",
+            f"made          {self.pattern}, {seen}, {self.to} tokens, positions: {rows}",
+            *([f"second level  {self.second}"] if self.second else []),
+            f"copied        {', '.join(self.copied)}",
+            f"equal         up to {self.equal_up_to} tokens: largest difference {self.max_difference:.1e}",
+            *(
+                f"drift         at {one.tokens} tokens: cosine {one.cosine:.4f}, hidden states differ by "
+                f"{one.mean_difference:.1e}"
+                for one in self.drift
+            ),
+            f"transformers  {'loads it' if self.why_not is None else f'has no words for {self.why_not}'}",
+        ]
+        return "\n".join(lines + ([] if self.folder is None else [f"written to    {self.folder}"]))
+
+
+def _brief(radius: tuple[int, ...]) -> str:
+    return str(radius[0]) if len(set(radius)) == 1 else ", ".join(map(str, radius))

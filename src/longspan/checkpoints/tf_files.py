@@ -1,0 +1,230 @@
+"""Checkpoints of TensorFlow, read without it: a sorted table of what there is, and files of plain numbers.
+
+`name.index` is a table as LevelDB writes them: blocks of sorted keys, each key without what it shares with
+the one before, then a block of where the blocks are, and a footer. Values are small messages: that of the
+empty key is a header, that of a variable tells its type, shape, file, place and checksum. The numbers
+themselves stand in `name.data-00000-of-0000N`. All of it is bounded, and compared with the sizes of the
+files, before it is used.
+"""
+
+import mmap
+import re
+from collections.abc import Iterator
+from itertools import pairwise
+from math import prod
+from pathlib import Path
+from typing import NamedTuple
+
+import torch
+from torch import Tensor
+
+from longspan.checkpoints.crc32c import crc32c, unmasked
+from longspan.checkpoints.files import cut_off, inside
+from longspan.checkpoints.safe_files import Part
+from longspan.errors import refused
+from longspan.text.protobuf import fields, varint
+
+MOST_INDEX = 16 << 20
+"""Bytes of the largest index read: a hundred thousand variables."""
+MOST_SHARDS, MOST_DIMENSIONS, LONGEST_NAME = 4096, 64, 1024
+FOOTER, TRAILER = 48, 5
+MAGIC = 0xDB4775248B80FB57
+VERSION = 1
+KINDS = {  # numbers of TensorFlow's DataType
+    1: torch.float32,
+    2: torch.float64,
+    3: torch.int32,
+    9: torch.int64,
+    14: torch.bfloat16,
+    19: torch.float16,
+}
+AGAIN = "Download or save the checkpoint again."
+_INDEX = re.compile(r"model\.ckpt(?:-(\d{1,18}))?\.index")
+
+
+Message = dict[int, list[int | bytes]]
+
+
+class Entry(NamedTuple):
+    """What the index says of a variable."""
+
+    dtype: torch.dtype
+    shape: tuple[int, ...]
+    shard: int
+    begin: int
+    size: int
+    checksum: int
+
+
+def bundle_in(folder: Path) -> str | None:
+    """The index of the checkpoint in a folder: model.ckpt.index, else that of the last step, None if none."""
+    names = [path.name for path in folder.iterdir()] if folder.is_dir() else []
+    found = [match for name in names if (match := _INDEX.fullmatch(name))]
+    return max(found, key=lambda match: (match[1] is None, int(match[1] or 0)))[0] if found else None
+
+
+def open_bundle(path: Path) -> Part:
+    """The variables of the checkpoint with this index, mapped; checksums are compared when they are read."""
+    size = path.stat().st_size
+    if size > MOST_INDEX:
+        raise refused(path, f"it takes {size:,} bytes", "Is it the index of a TensorFlow checkpoint?")
+    try:
+        shards, entries = _described(path.read_bytes())
+    except ValueError as error:
+        raise refused(path, str(error)[:300], AGAIN) from None
+    stem = path.name.removesuffix(".index")
+    files = [inside(path.parent, f"{stem}.data-{i:05d}-of-{shards:05d}") for i in range(shards)]
+    for shard, file in enumerate(files):
+        _check_places({name: entry for name, entry in entries.items() if entry.shard == shard}, file)
+
+    def tensor(name: str) -> Tensor:
+        return _read(name, entries[name], files[entries[name].shard])
+
+    return Part({name: (entry.shape, entry.dtype) for name, entry in entries.items()}, tensor)
+
+
+def _described(data: bytes) -> tuple[int, dict[str, Entry]]:
+    """The number of files and the variables."""
+    rows = _table(data)
+    key, value = next(rows, (None, b""))
+    if key != b"":
+        raise ValueError("it has no header")
+    header = _message(value)
+    shards = _number(header, 1)
+    if not 1 <= shards <= MOST_SHARDS:
+        raise ValueError(f"it says that there are {shards:,} files")
+    if _number(header, 2):
+        raise ValueError("its numbers are not little-endian")
+    for version in _parts(header, 3):
+        if _number(_message(version), 2) > VERSION:
+            raise ValueError("it was written by a TensorFlow with another format")
+    return shards, {_name(key): _entry(_name(key), _message(value), shards) for key, value in rows}
+
+
+def _name(key: bytes) -> str:
+    try:
+        return key.decode()
+    except UnicodeDecodeError:
+        raise ValueError(f"the name {key[:80]!r} is not UTF-8 text") from None
+
+
+def _entry(name: str, given: Message, shards: int) -> Entry:
+    """The description of a variable after it was checked, but for its place in its file."""
+    kind, shard, size = _number(given, 1), _number(given, 3), _number(given, 5)
+    if kind not in KINDS:
+        raise ValueError(f"{name[:200]!r} has the data type {kind}, which Longspan does not read")
+    if given.get(7):
+        raise ValueError(f"{name[:200]!r} is stored in slices, which Longspan does not join")
+    shape = _shape(_parts(given, 2), name)
+    if shard >= shards:
+        raise ValueError(f"{name[:200]!r} lies in file {shard} of {shards}")
+    if prod(shape) * KINDS[kind].itemsize != size:
+        raise ValueError(f"the shape {shape} of {name[:200]!r} does not match its {size:,} bytes")
+    return Entry(KINDS[kind], shape, shard, _number(given, 4), size, _number(given, 6))
+
+
+def _shape(given: list[bytes], name: str) -> tuple[int, ...]:
+    shape = _message(given[-1]) if given else {}
+    sizes = tuple(_number(_message(one), 1) for one in _parts(shape, 2))
+    if _number(shape, 3) or len(sizes) > MOST_DIMENSIONS or any(size >= 1 << 62 for size in sizes):
+        raise ValueError(f"the shape of {name[:200]!r} is malformed")
+    return sizes
+
+
+def _message(data: bytes) -> Message:
+    """The fields of a message, each with all its values."""
+    found: Message = {}
+    for field, value in fields(data):
+        found.setdefault(field, []).append(value)
+    return found
+
+
+def _number(given: Message, field: int) -> int:
+    """The last value of a field of numbers, 0 if it is not there."""
+    value = given.get(field, [0])[-1]
+    return value if isinstance(value, int) else int.from_bytes(value[:8], "little")
+
+
+def _parts(given: Message, field: int) -> list[bytes]:
+    """All values of a field of messages."""
+    return [value for value in given.get(field, []) if isinstance(value, bytes)]
+
+
+def _table(data: bytes) -> Iterator[tuple[bytes, bytes]]:
+    """All keys and values of the table, in order."""
+    if len(data) < FOOTER or int.from_bytes(data[-8:], "little") != MAGIC:
+        raise ValueError("it is not the index of a TensorFlow checkpoint, or was cut off")
+    footer, room = data[-FOOTER:-8], len(data) - FOOTER
+    _, _, here = _handle(footer, 0)  # of a block that TensorFlow leaves empty
+    begin, size, _ = _handle(footer, here)
+    last, behind = None, 0
+    for _, place in _block(data, begin, size, room):
+        begin, size, _ = _handle(place, 0)
+        if begin < behind:
+            raise ValueError("its blocks lie on top of each other")
+        behind = begin + size
+        for key, value in _block(data, begin, size, room):
+            if last is not None and key <= last:
+                raise ValueError("its names are not sorted, or stand twice")
+            last = key
+            yield key, value
+
+
+def _handle(data: bytes, here: int) -> tuple[int, int, int]:
+    """Where a block begins, its size, and where the description ends."""
+    begin, here = varint(data, here)
+    size, here = varint(data, here)
+    return begin, size, here
+
+
+def _block(data: bytes, begin: int, size: int, room: int) -> Iterator[tuple[bytes, bytes]]:
+    """The keys and values of one block."""
+    end = begin + size
+    if end + TRAILER > room:
+        raise ValueError("a block lies outside of it")
+    if data[end]:
+        raise ValueError("it is compressed")
+    if crc32c(data[begin : end + 1]) != unmasked(int.from_bytes(data[end + 1 : end + TRAILER], "little")):
+        raise ValueError("a block does not match its checksum")
+    block = data[begin:end]
+    count = int.from_bytes(block[-4:], "little")  # of places where a key stands whole, which we do not need
+    stop = size - 4 * (count + 1)
+    if size < 4 or stop < 0:
+        raise ValueError("a block is malformed")
+    here, key = 0, b""
+    while here < stop:
+        shared, here = varint(block, here)
+        fresh, here = varint(block, here)
+        length, here = varint(block, here)
+        if shared > len(key) or here + fresh + length > stop:
+            raise ValueError("a block is malformed")
+        if shared + fresh > LONGEST_NAME:
+            raise ValueError(f"a name has {shared + fresh:,} bytes")
+        key, here = key[:shared] + block[here : here + fresh], here + fresh
+        yield key, block[here : here + length]
+        here += length
+
+
+def _check_places(entries: dict[str, Entry], file: Path) -> None:
+    """No variable reaches out of its file or into another."""
+    room = file.stat().st_size
+    places = sorted((entry.begin, entry.begin + entry.size, name) for name, entry in entries.items())
+    if any(end > room for _, end, _ in places):
+        raise cut_off(file)
+    for (_, end, _), (begin, _, name) in pairwise(place for place in places if place[0] < place[1]):
+        if begin < end:
+            raise refused(file, f"the data of {name[:200]!r} overlap others", AGAIN)
+
+
+def _read(name: str, entry: Entry, file: Path) -> Tensor:
+    """A view of the mapped file; a copy where the numbers do not lie as a processor wants them."""
+    if not entry.size:
+        return torch.empty(entry.shape, dtype=entry.dtype)
+    with file.open("rb") as opened:
+        mapped = mmap.mmap(opened.fileno(), entry.begin + entry.size, access=mmap.ACCESS_COPY)
+    part = memoryview(mapped)[entry.begin :]
+    if crc32c(part) != unmasked(entry.checksum):
+        raise refused(file, f"the data of {name[:200]!r} do not match their checksum", AGAIN)
+    if entry.begin % entry.dtype.itemsize:
+        part = memoryview(bytearray(part))
+    return torch.frombuffer(part, dtype=entry.dtype).view(entry.shape)
