@@ -4,6 +4,8 @@ VENV := .venv
 BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip
 CLEAN := build/clean-venv
+HF := build/hf-venv
+HF_TESTS := $(foreach family,longformer led big_bird,tests/models/$(family)/test_modeling_$(family).py)
 DRAWN := longformer 'Window(3, dilation=2) & Causal()' 'BlockWindow(2) | GlobalBlocks(2) | RandomBlocks(2, 2, "uniform")'
 MODEL_TESTS := tests/unit/nn tests/unit/models tests/unit/tasks tests/unit/test_reader.py tests/properties/test_reader_independence.py
 NATIVE := CMakeLists.txt $(wildcard csrc/*.* csrc/*/*.*)
@@ -16,7 +18,7 @@ export PIP_CONSTRAINT := $(CURDIR)/constraints.txt
 export PIP_BUILD_CONSTRAINT := $(PIP_CONSTRAINT)
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
 
-.PHONY: help demo demo-picture demo-engine test slow lint format bench wheel sanitize clean
+.PHONY: help demo demo-picture demo-engine pictures test slow lint format bench wheel sanitize hf-suite clean
 .DELETE_ON_ERROR:
 
 help: ## list the targets
@@ -35,6 +37,11 @@ demo-engine: $(VENV)/installed ## examine this machine, draw the patterns, time 
 	$(BIN)/longspan draw --svg --out build/pictures
 	$(BIN)/longspan bench attention --short
 	$(BIN)/longspan bench model --short
+
+pictures: $(VENV)/installed ## draw the patterns and models of the documentation afresh
+	$(BIN)/longspan draw --svg --out docs/pictures
+	$(BIN)/longspan draw longformer-base bigbird-base poolingformer-base etc-base --svg --out docs/pictures
+	$(BIN)/longspan draw default --length 1024 --svg --out docs/pictures/default.svg
 
 test: $(VENV)/installed ## run the default test suite, then the models without the native kernel
 	$(BIN)/python -m pytest -q
@@ -71,6 +78,14 @@ sanitize: $(VENV)/tools ## run the native tests under address and undefined-beha
 	$(BIN)/cmake --build build/sanitize
 	build/sanitize/longspan_tests
 
+hf-suite: $(HF)/installed ## run transformers' own tests of its long models with our attention; TRANSFORMERS=its checkout
+	@test -d "$(TRANSFORMERS)/tests" || { echo "Give TRANSFORMERS=the folder of a checkout of transformers."; exit 2; }
+	cd $(TRANSFORMERS) && HF_HUB_OFFLINE=1 $(CURDIR)/$(HF)/bin/python -m pytest -q $(HF_TESTS) \
+		-p no:cacheprovider --junitxml $(CURDIR)/build/hf-plain.xml || true
+	cd $(TRANSFORMERS) && HF_HUB_OFFLINE=1 PYTHONPATH=$(CURDIR)/tests $(CURDIR)/$(HF)/bin/python -m pytest -q $(HF_TESTS) \
+		-p no:cacheprovider -p hf_suite.plugin --junitxml $(CURDIR)/build/hf-swapped.xml || true
+	$(BIN)/python tests/hf_suite/compare.py build/hf-plain.xml build/hf-swapped.xml
+
 clean: ## remove everything that make has made
 	rm -rf build dist $(VENV) .mypy_cache .pytest_cache .ruff_cache .hypothesis
 
@@ -79,6 +94,13 @@ $(VENV)/tools: constraints.txt
 	$(PYTHON) -m venv $(VENV)
 	$(PIP) install --quiet torch==2.13.0
 	$(PIP) install --quiet scikit-build-core nanobind cmake ninja
+	touch $@
+
+# Tests of transformers need more than ours; the checkout's own sources come first on their path.
+$(HF)/installed: $(VENV)/installed
+	$(PYTHON) -m venv $(HF)
+	$(HF)/bin/python -m pip install --quiet torch==2.13.0
+	$(HF)/bin/python -m pip install --quiet '.[hf]' accelerate datasets parameterized psutil pytest pytest-timeout pytest-xdist
 	touch $@
 
 $(VENV)/installed: $(VENV)/tools pyproject.toml $(NATIVE)

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 __version__ = "0.1.0"
 
 if TYPE_CHECKING:
-    from longspan import patterns
+    from longspan import hf, patterns
     from longspan.checkpoints.lengthen import lengthen
     from longspan.engine.call import attention, attention_weights
     from longspan.engine.dropout import Dropout
@@ -23,6 +23,8 @@ if TYPE_CHECKING:
     from longspan.engine.terms import RelativeKeys, ScoreTable
     from longspan.errors import BackendError, InputError, LongspanError
     from longspan.layout import Layout
+    from longspan.look.picture import draw
+    from longspan.look.report import explain
     from longspan.reader import Reader, load
     from longspan.search.index import Index
 
@@ -40,6 +42,8 @@ _HOME = {
     "ScoreTable": "longspan.engine.terms",
     "attention": "longspan.engine.call",
     "attention_weights": "longspan.engine.call",
+    "draw": "longspan.look.picture",
+    "explain": "longspan.look.report",
     "lengthen": "longspan.checkpoints.lengthen",
     "load": "longspan.reader",
     "merge": "longspan.engine.merge",
@@ -60,6 +64,9 @@ __all__ = [
     "ScoreTable",
     "attention",
     "attention_weights",
+    "draw",
+    "explain",
+    "hf",
     "lengthen",
     "load",
     "merge",
@@ -70,8 +77,8 @@ __all__ = [
 
 def __getattr__(name: str) -> Any:
     """Load a public name on first use and keep it, so that the second use costs nothing."""
-    if name == "patterns":
-        value: Any = import_module("longspan.patterns")
+    if name in ("hf", "patterns"):
+        value: Any = import_module(f"longspan.{name}")
     elif name in _HOME:
         value = getattr(import_module(_HOME[name]), name)
     else:

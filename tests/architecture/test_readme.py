@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).parents[2]
-PAGES = "README.md", "docs/models.md"
+PAGES = "README.md", "docs/models.md", "docs/how-to/transformers.md"
 EXAMPLES = [
     (page, code)
     for page in PAGES

@@ -10,6 +10,22 @@ from longspan.patterns import Pattern, gallery
 EXAMPLE = "An expression looks like 'Window(256) | GlobalTokens()'."
 
 
+def is_model(text: str) -> bool:
+    """Whether an argument means a model: names of the gallery, expressions and JSON never do.
+
+    >>> is_model("longformer"), is_model("Window(4)"), is_model("longformer-base"), is_model("org/model")
+    (False, False, True, True)
+    """
+    if text in gallery() or "(" in text or text.lstrip().startswith("{"):
+        return False
+    from longspan.look.subject import KINDS, names_a_model
+
+    if not names_a_model(text):
+        forms = f"an expression, JSON, or one of {', '.join(gallery())}"
+        raise bad("pattern", f"{forms}; or a model: {KINDS}", text, EXAMPLE)
+    return True
+
+
 def pattern(text: str) -> Pattern:
     """The pattern that the text stands for.
 

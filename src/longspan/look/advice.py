@@ -1,0 +1,57 @@
+"""What a report on a model suggests, in sentences; none where nothing is to be gained."""
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+from longspan.engine.plan import plan
+from longspan.look.subject import Subject
+from longspan.models.longformer import LongformerConfig
+
+if TYPE_CHECKING:
+    from longspan.look.report import ModelReport
+
+NEAR = 0.9
+"""Patterns that compute more than this share of all pairs save nothing worth having."""
+LARGE = 0.7
+"""What takes more than this share of the time is worth a word."""
+_LENGTHS: tuple[int, ...] = tuple(1 << power for power in range(6, 14))
+
+
+def advice(report: "ModelReport") -> Iterator[str]:
+    """Sentences about this model at this length."""
+    config, length = report.subject.config, report.layout.size
+    if length > config.longest:
+        yield (
+            f"The model reads {config.longest:,} tokens at once: this is what more would cost. "
+            "`longspan lengthen` makes a model that reads them."
+        )
+    share = {kind: seconds / report.total if report.total else 0 for kind, seconds in report.seconds.items()}
+    if report.computed > NEAR * report.dense:
+        half = halving(report.subject)
+        if half is not None and half > length:
+            yield (
+                f"At {length:,} tokens full attention costs as little; "
+                f"from about {half:,} on the pattern computes less than half of its pairs."
+            )
+        elif share["attention"] > 1 - LARGE:
+            yield (
+                "Every token sees every other, so the time grows with the square of the length; "
+                "`longspan lengthen` gives it a window."
+            )
+    elif share["linear"] > LARGE:
+        rest = share["attention"]
+        yield f"Linear layers dominate: a sparser pattern can save {rest:.0%} at most, precision='int8' more."
+    alone = isinstance(config, LongformerConfig) and not report.layout.marked_rows.size
+    if alone and report.field.complete is None:
+        yield "No token ever knows of the whole document; with a global token (marked) all do in two layers."
+
+
+def halving(subject: Subject) -> int | None:
+    """The least power of two at which the model's calls compute less than half of all pairs; None: none."""
+    heads = subject.config.heads
+    for length in _LENGTHS:
+        made = [call for layer in subject.config.calls(subject.layout(length)) for call in layer]
+        plans = (plan(call.pattern, call.queries, call.keys, heads=heads) for call in made)
+        if sum(one.pairs_computed for one in plans) < 0.5 * subject.config.layers * heads * length**2:
+            return length
+    return None

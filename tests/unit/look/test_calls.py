@@ -1,0 +1,56 @@
+"""Calls are the truth: they name what a model's forward pass plans, and nothing else."""
+
+from typing import Any
+
+import pytest
+import torch
+
+from longspan.engine.plan import plan
+from longspan.layout import Layout
+from longspan.look.trial import trial
+from longspan.models import bert, bigbird, etc, longformer, mpnet, poolingformer, stitched
+from longspan.models.task import BODIES
+from longspan.nn import attention
+from unit.look.models import DOCUMENTS, layout_of, subjects
+from unit.models.tiny import some_ids
+
+MODULES = (bert, bigbird, etc, longformer, mpnet, poolingformer, stitched, attention)
+MANY = [range(0, 67, 4), [0], [], range(0, 131, 9)]
+"""So many global tokens that their keys are projected: then plans are for the rows themselves."""
+
+
+@pytest.mark.parametrize("name", subjects())
+def test_calls_are_what_the_forward_pass_plans(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    config, layout = subjects()[name], layout_of(name)
+    if name in ("longformer", "dilated", "biased longformer", "poolingformer"):
+        layout = Layout.packed(DOCUMENTS, marked=[list(rows) for rows in MANY]).take(range(67))
+    asked = set()
+
+    def recorded(pattern: Any, queries: Layout, keys: Layout | None = None, **options: Any) -> Any:
+        asked.add((pattern, queries, queries if keys is None else keys))
+        return plan(pattern, queries, keys, **options)
+
+    for module in MODULES:
+        monkeypatch.setattr(module, "plan", recorded)
+    with torch.no_grad():
+        BODIES[type(config)](config).eval()(some_ids(layout.size), layout)
+    made = {call for layer in config.calls(layout) for call in layer}
+    assert asked == {(call.pattern, call.queries, call.keys) for call in made}
+
+
+@pytest.mark.parametrize("name", subjects())
+def test_calls_stand_in_the_order_in_which_they_are_computed(name: str) -> None:
+    config, layout = subjects()[name], layout_of(name)
+    calls = config.calls(layout)
+    assert len(calls) == config.layers
+    made = [call for layer in calls for call in layer]
+    attends = trial(config, layout).attends
+    if len(attends) == len(made):  # global rows may be computed in two groups, few and many
+        assert [keys for _, keys, *_ in attends] == [call.keys.size for call in made]
+
+
+def test_layers_that_draw_nothing_share_a_plan() -> None:
+    config = bigbird.BigBirdConfig(layers=3)
+    assert len(set(config.calls(Layout.packed([1000])))) == 1
+    drawn = bigbird.BigBirdConfig(layers=3, random="tf")
+    assert len(set(drawn.calls(Layout.packed([1000])))) == 3

@@ -1,0 +1,173 @@
+"""What a model costs, against counting by hand."""
+
+import json
+import math
+
+import numpy as np
+import pytest
+import torch
+
+from longspan.errors import InputError
+from longspan.layout import Layout
+from longspan.look.advice import halving
+from longspan.look.report import ModelReport, explain
+from longspan.look.speed import given, measure
+from longspan.look.subject import Subject
+from longspan.look.trial import trial
+from longspan.models.bert import BertConfig
+from longspan.models.config import EncoderConfig
+from longspan.models.longformer import LongformerConfig
+from longspan.models.task import BODIES
+from unit.look.models import layout_of, subjects
+from unit.models.tiny import SIZES, some_ids
+
+EVERY = pytest.mark.parametrize("name", subjects())
+
+
+def told(config: EncoderConfig | str, length: int = 97) -> ModelReport:
+    return explain(config, length, gflops=(50, 25))
+
+
+@EVERY
+def test_pairs_are_those_that_the_patterns_allow(name: str) -> None:
+    config = subjects()[name]
+    report = told(config)
+    for call in report.calls:
+        (made,) = (one for one in config.calls(report.layout)[call.layers[0]] if one.name == call.name)
+        found = [made.pattern.head(h).matrix(made.queries, made.keys) > 0 for h in range(config.heads)]
+        assert call.useful == np.count_nonzero(found)
+        assert call.computed >= call.useful
+        assert call.share == call.useful / (config.heads * 97**2)
+    assert sorted({layer for call in report.calls for layer in call.layers}) == list(range(config.layers))
+    assert report.dense == config.layers * config.heads * 97**2
+
+
+@EVERY
+def test_a_trial_counts_the_parameters_and_leaves_nothing_behind(name: str) -> None:
+    config, layout = subjects()[name], layout_of(name)
+    work = trial(config, layout)
+    model = BODIES[type(config)](config).eval()
+    assert work.parameters == sum(parameter.numel() for parameter in model.parameters())
+    with torch.no_grad():
+        assert model(some_ids(layout.size), layout).isfinite().all()  # with the plans that the trial made
+    assert work.held >= 4 * layout.size * 5 * config.width
+
+
+@pytest.mark.parametrize("name", ["bert", "windowed", "mpnet", "bigbird", "shared", "stitched"])
+def test_products_are_those_of_the_linear_layers(name: str) -> None:
+    config = subjects()[name]
+    rows, width, inner = 50, config.width, config.feed_forward
+    marked = [range(0, rows, 16)] if name == "stitched" else None
+    found = trial(config, Layout.packed([rows], marked=marked)).products
+    assert found == config.layers * 2 * rows * (4 * width**2 + 2 * width * inner)
+
+
+def test_global_rows_cost_their_projections_or_their_wide_queries() -> None:
+    config = LongformerConfig(
+        **SIZES, radius=4
+    )  # 24 wide with 2 heads: 11 global tokens are few, 12 are many
+    few, many = (explain(config, 90, marked=range(count), gflops=50) for count in (11, 12))
+    assert few.calls[1].flops == 4 * 11 * 90 * 24 * 2  # each head's query is as wide as the model
+    assert many.calls[1].flops == 4 * 12 * 90 * 24
+    assert many.flops["linear"] - few.flops["linear"] > 3 * 2 * 2 * 70 * 24**2
+
+
+@EVERY
+def test_longer_documents_take_longer(name: str) -> None:
+    reports = [told(subjects()[name], length) for length in (16, 64, 128, 256)]
+    for kind in ("linear", "attention"):
+        spent = [report.seconds[kind] for report in reports]
+        assert spent == sorted(spent)
+        assert spent[0] > 0
+    for report in reports:
+        assert report.total == pytest.approx(sum(report.seconds.values()))
+    assert [report.memory["peak"] for report in reports] == sorted(
+        report.memory["peak"] for report in reports
+    )
+
+
+def test_time_is_work_by_speed() -> None:
+    report = told("longformer-base", 512)
+    assert report.seconds["linear"] == pytest.approx(report.flops["linear"] / 50e9)
+    assert report.seconds["attention"] == pytest.approx(report.flops["attention"] / 25e9)
+    assert report.seconds["rest"] == 0
+    faster = explain("longformer-base", 512, gflops=100)
+    assert faster.total < report.total
+    assert faster.dominates == "linear"
+
+
+def test_full_attention_is_what_a_model_without_a_pattern_takes() -> None:
+    sizes = {**SIZES, "positions": 2048}
+    sparse, full = told(BertConfig(**sizes, radius=8), 1024), told(BertConfig(**sizes), 1024)
+    assert sparse.full == pytest.approx(full.total)
+    assert full.full == pytest.approx(full.total)
+    assert sparse.total < full.total
+
+
+def test_the_machine_is_measured_in_about_a_second() -> None:
+    config = LongformerConfig(**SIZES | {"width": 48}, radius=16)
+    speed = measure(config, config.calls(Layout.packed([256]))[0][0])
+    assert speed.measured
+    for rate in (speed.linear, speed.attention, speed.light, speed.activation):
+        assert rate > 0
+    report = explain(config, 256)
+    assert 0 < report.total < 60
+    assert "measured just now" in str(report)
+
+
+def test_stated_speeds_are_checked() -> None:
+    assert math.isinf(given(3).light)
+    for wrong in (0, -1, math.nan):
+        with pytest.raises(InputError, match="`gflops` must be more than 0"):
+            explain("bert-base", 64, gflops=wrong)
+    with pytest.raises(InputError, match="`attention` must be more than 0, but is 0"):
+        explain("bert-base", 64, gflops=(10, 0))
+    with pytest.raises(InputError, match="`length` must be at least 1, but is 0"):
+        explain("bert-base", 0, gflops=1)
+
+
+def test_the_text_says_what_dominates() -> None:
+    lines = str(told("longformer-base", 4096)).splitlines()
+    assert lines[0] == "longformer-base: Longformer, 12 layers of width 768, 12 heads, 148.1 M parameters"
+    assert lines[1] == "one document of 4,096 tokens with 1 global token"
+    assert any(line.startswith("layers 0 to 11  window") for line in lines)
+    assert "sees      a token in the middle: 514 tokens after layer 0, all after layer 1" in lines
+    (bar,) = (line for line in lines if "linear layers      " in line)
+    assert bar.count("█") > 16
+    assert not any(line != line.rstrip() for line in lines)
+    assert told("longformer-base", 64)._repr_html_().startswith("<pre>longformer-base")
+
+
+def test_everything_is_json() -> None:
+    for name in ("poolingformer-base", "etc-base", "default"):
+        found = json.loads(json.dumps(told(name, 300).as_json(), allow_nan=False))
+        assert found["model"] == name
+        assert len(found["receptive_field"]) == found["layers"]
+        assert found["pairs"]["useful"] <= found["pairs"]["computed"]
+        assert found["memory_bytes"]["peak"] > found["memory_bytes"]["weights"] == 4 * found["parameters"]
+        assert set(found["predicted_seconds"]) == {"linear", "attention", "rest", "total", "full_attention"}
+
+
+@pytest.mark.parametrize(
+    ("model", "length", "words"),
+    [
+        ("longformer-base", 256, "from about 1,024 on the pattern computes less than half"),
+        ("longformer-base", 4096, "Linear layers dominate: a sparser pattern can save"),
+        ("bert-base", 4096, "The model reads 512 tokens at once"),
+        ("bert-base", 4096, "grows with the square of the length"),
+        (LongformerConfig(**SIZES, radius=8), 301, "The model reads 300 tokens at once"),
+    ],
+)
+def test_advice_is_given_where_there_is_any(model: EncoderConfig | str, length: int, words: str) -> None:
+    assert any(words in sentence for sentence in explain(model, length, gflops=100).advice)
+
+
+def test_a_window_that_never_sees_all_is_told_of_global_tokens() -> None:
+    config = LongformerConfig(**SIZES, radius=4)
+    assert any("global token" in one for one in explain(config, 200, marked=[], gflops=9).advice)
+    assert not any("global token" in one for one in explain(config, 200, gflops=9).advice)
+
+
+def test_where_a_pattern_begins_to_save() -> None:
+    assert halving(Subject("x", LongformerConfig(**SIZES | {"positions": 4096}, radius=64))) == 256
+    assert halving(Subject("x", BertConfig(**SIZES))) is None
