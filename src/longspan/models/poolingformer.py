@@ -116,7 +116,8 @@ class PoolingformerConfig(LongformerConfig):
         pooled = Call(name="pooled", pattern=self.wide_pattern, queries=layout, keys=slots, pooled=grid)
         assert self.two_level is not None
         near = super().calls(layout)
-        return tuple((*one, pooled) if i in self.two_level else one for i, one in enumerate(near))
+        both = [(pooled, *one) if self.mix else (*one, pooled) for one in near]  # in the order they are read
+        return tuple(both[i] if i in self.two_level else one for i, one in enumerate(near))
 
 
 def lite(config: PoolingformerConfig) -> PoolingformerConfig:
