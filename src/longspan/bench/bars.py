@@ -53,7 +53,7 @@ def at_most(measure: str, bar: float, other: str, value: Callable[[float, float]
     return Bar(measure, of_round, ("ours", other), bar, at_least=False)
 
 
-def of_peak(other: str, bar: float, *, run: str = "ours") -> Bar:
+def of_peak(other: str, bar: float | None, *, run: str = "ours") -> Bar:
     """Peak memory of `run` over that of `other`, which may not exceed the bar."""
     whose = "" if run == "ours" else f"{run}, "
     return Bar(

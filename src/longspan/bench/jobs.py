@@ -8,11 +8,17 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
+from longspan.bench.dense_etc import DenseEtc
 from longspan.bench.measure import Run
 from longspan.bench.peers import need_transformers
 from longspan.engine.plan import _plan
+from longspan.hf import accelerate
+from longspan.hf.serving import once
+from longspan.layout import Layout
 from longspan.models.bigbird import BigBird, BigBirdConfig
+from longspan.models.etc import Etc, etc_base
 from longspan.models.longformer import Longformer, LongformerConfig
+from longspan.models.poolingformer import Poolingformer, PoolingformerConfig, lite
 from longspan.nn.quantised import quantise
 from longspan.text.packing import pack
 
@@ -31,9 +37,10 @@ class Job:
     """A base model with random weights over some documents, float32; calling it builds model and input."""
 
     who: str = "ours"
-    '"ours" or "transformers".'
+    """"ours", "transformers" or "accelerated", the latter with our attention inside; for ETC "dense" or
+    "fused", in plain torch with or without its fused kernel."""
     family: str = "longformer"
-    """"longformer", with the first token of each document global, or "bigbird"."""
+    """"longformer" or "poolingformer", with the first token of each document global, "bigbird" or "etc"."""
     lengths: tuple[int, ...] = (4096,)
     "Tokens of each document."
     batch: int = 8
@@ -43,6 +50,12 @@ class Job:
     checkpointing: bool = False
     int8: bool = False
     "Ours with int8 linear layers."
+    globals: int = 256
+    "Global tokens of ETC."
+    two_level: int = 3
+    "Layers of a poolingformer with two levels; its other sizes are those of the paper."
+    lite: bool = False
+    "Its second level pools the keys and values of the first."
     keep_pages: bool = False
     "Run with KEEP_PAGES in the environment."
     warm_up: bool = True
@@ -71,10 +84,16 @@ class Job:
         >>> Job(family="bigbird").linear_flops / 1e9
         695.784701952
         """
-        square = self.width**2
+        square, second = self.width**2, 0
+        if self.family == "etc":  # a query, two keys and two values of each row of both streams
+            rows = sum(self.lengths) + self.globals * len(self.lengths)
+            return 2 * self.layers * rows * (6 * square + 2 * self.width * self.feed_forward)
+        if self.family == "poolingformer" and not self.lite:  # queries of all rows, keys and values of slots
+            slots = sum(-(-n // PoolingformerConfig.stride) for n in self.lengths)
+            second = self.two_level * square * (sum(self.lengths) + 2 * slots)
         row = 4 * square + 2 * self.width * self.feed_forward
-        marked = 2 * square * len(self.lengths) if self.family == "longformer" else 0
-        return 2 * self.layers * (row * sum(self.lengths) + marked)
+        marked = 2 * square * len(self.lengths) if self.family != "bigbird" else 0
+        return 2 * (self.layers * (row * sum(self.lengths) + marked) + second)
 
     def json(self) -> str:
         """The job as text for another process."""
@@ -88,7 +107,7 @@ class Job:
 
     def __call__(self) -> Run:
         documents = self._documents()
-        model, outputs = (_ours if self.who == "ours" else _transformers)(self, documents)
+        model, outputs = SIDES[self.who](self, documents)
         model.train(self.training)
         upstream = torch.randn(sum(self.lengths), self.width)
 
@@ -110,7 +129,7 @@ Outputs = Callable[[], Iterable[Tensor]]
 
 def _ours(job: Job, documents: list[Tensor]) -> tuple[nn.Module, Outputs]:
     """Documents packed end to end; packing and making the plans belong to every turn."""
-    model: Longformer | BigBird
+    model: Longformer | BigBird | Poolingformer | Etc
     sizes: dict[str, Any] = {
         "vocab_size": job.vocab,
         "width": job.width,
@@ -123,6 +142,12 @@ def _ours(job: Job, documents: list[Tensor]) -> tuple[nn.Module, Outputs]:
     if job.family == "longformer":
         model = Longformer(LongformerConfig(**sizes, radius=job.radius))
         marked = [[0] for _ in documents]
+    elif job.family == "poolingformer":
+        two_level = tuple(range(job.two_level))
+        config = PoolingformerConfig(**sizes, radius=job.radius, two_level=two_level)
+        model, marked = Poolingformer(lite(config) if job.lite else config), [[0] for _ in documents]
+    elif job.family == "etc":
+        model, marked = _etc(job), None
     else:
         model, marked = BigBird(BigBirdConfig(**sizes, block=job.block)), None
     if job.int8:
@@ -135,6 +160,27 @@ def _ours(job: Job, documents: list[Tensor]) -> tuple[nn.Module, Outputs]:
             yield model(batch.ids, batch.layout)
 
     return model, outputs
+
+
+def _etc(job: Job) -> Etc:
+    return Etc(
+        etc_base(
+            vocab_size=job.vocab,
+            width=job.width,
+            layers=job.layers,
+            heads=job.heads,
+            feed_forward=job.feed_forward,
+            radius=job.radius,
+            block=-(-max(job.lengths) // job.globals),
+            most_globals=job.globals,
+        )
+    )
+
+
+def _dense(job: Job, documents: list[Tensor]) -> tuple[nn.Module, Outputs]:
+    """One document after the other; making masks and labels belongs to every turn."""
+    model = DenseEtc(_etc(job), fused=job.who == "fused")
+    return model, lambda: (model(ids, Layout.packed([len(ids)])) for ids in documents)
 
 
 def _transformers(job: Job, documents: list[Tensor]) -> tuple[nn.Module, Outputs]:
@@ -163,6 +209,27 @@ def _transformers(job: Job, documents: list[Tensor]) -> tuple[nn.Module, Outputs
     groups = [documents[i : i + job.batch] for i in range(0, len(documents), job.batch)]
     batches = [_padded(group, job.family) for group in groups]
     return model, lambda: (model(**batch).last_hidden_state for batch in batches)
+
+
+def _accelerated(job: Job, documents: list[Tensor]) -> tuple[nn.Module, Outputs]:
+    """The same with Longspan's attention inside; making the plans belongs to every turn."""
+    model, outputs = _transformers(job, documents)
+
+    def fresh() -> Iterable[Tensor]:
+        for cache in (_plan, once):
+            cache.cache_clear()
+        return outputs()
+
+    return accelerate(model), fresh
+
+
+SIDES = {
+    "ours": _ours,
+    "transformers": _transformers,
+    "accelerated": _accelerated,
+    "dense": _dense,
+    "fused": _dense,
+}
 
 
 def _padded(documents: list[Tensor], family: str) -> dict[str, Tensor]:

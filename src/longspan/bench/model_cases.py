@@ -39,7 +39,9 @@ class ModelCase:
 
 def model_cases() -> dict[str, ModelCase | LoadCase]:
     """Every case by name, in the order of the table."""
-    listed: list[ModelCase | LoadCase] = [*_forward(), *_documents(), _training(), _long()]
+    listed: list[ModelCase | LoadCase] = [*_forward(), *_documents(), _training(), _long(), _poolingformer()]
+    listed.append(_etc())
+    listed += _accelerate()
     listed.append(LoadCase("load", 1.5))
     return {case.name: case for case in listed}
 
@@ -67,6 +69,58 @@ def _forward() -> Iterator[ModelCase]:
     )
     bigbird = against_transformers(Job(family="bigbird"))
     yield ModelCase("bigbird", bigbird, (times("transformers", 3), of_peak("transformers", 0.5)))
+
+
+def _poolingformer() -> ModelCase:
+    """A second level in 3 and in all 12 layers, against a Longformer with the radius of the first level."""
+    longformer = Job(radius=128)
+    three = replace(longformer, family="poolingformer")
+    jobs = {"ours": three, "all layers": replace(three, two_level=12), "longformer": longformer}
+    jobs |= {"lite": replace(three, lite=True), "all layers, lite": replace(three, two_level=12, lite=True)}
+    trained = {"training": three, "longformer, training": longformer}
+    jobs |= {name: replace(job, training=True, warm_up=False) for name, job in trained.items()}
+
+    def bar(run: str, most: float | None, peer: str = "longformer") -> Bar:
+        name = "3 layers" if run == "ours" else run
+        measure = f"{name}, x the time of longformer"
+        return Bar(measure, lambda r: r[run].seconds / r[peer].seconds, (run, peer), most, at_least=False)
+
+    return ModelCase(
+        "poolingformer",
+        jobs,
+        (
+            bar("ours", 1.12),
+            bar("all layers", 1.35),
+            bar("lite", None),
+            bar("all layers, lite", None),
+            bar("training", None, "longformer, training"),
+        ),
+    )
+
+
+def _etc() -> ModelCase:
+    """ETC-base with 256 global tokens against the same in plain torch, and at 8 times the length.
+
+    Six layers: all cost the same, and plain torch takes its time.
+    """
+    ours = Job(family="etc", radius=84, layers=6, warm_up=False)
+    growth = Bar(
+        "n 32768, x time per token of n 4096",
+        lambda r: r["n 32768"].seconds / 8 / r["ours"].seconds,
+        ("n 32768", "ours"),
+        1.2,
+        at_least=False,
+    )
+    return ModelCase(
+        "etc",
+        {
+            "ours": ours,
+            "dense masks": replace(ours, who="dense"),
+            "dense masks, fused": replace(ours, who="fused"),
+            "n 32768": replace(ours, lengths=(32_768,)),
+        },
+        (times("dense masks", 5), times("dense masks, fused", None), of_peak("dense masks", None), growth),
+    )
 
 
 def _documents() -> Iterator[ModelCase]:
@@ -97,6 +151,16 @@ def _training() -> ModelCase:
             ),
         ),
     )
+
+
+def _accelerate() -> Iterator[ModelCase]:
+    """Models of transformers with our attention inside, against themselves, n 4,096."""
+    for family in ("longformer", "bigbird"):
+        for training, bar in ((False, 2.0), (True, 1.8)):
+            job = Job(who="accelerated", family=family, training=training, warm_up=not training)
+            jobs = {"ours": job, "transformers": replace(job, who="transformers")}
+            name = f"accelerate-{family}{'-training' if training else ''}"
+            yield ModelCase(name, jobs, (times("transformers", bar), of_peak("transformers", None)))
 
 
 def _long() -> ModelCase:

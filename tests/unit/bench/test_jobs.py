@@ -3,8 +3,11 @@ from dataclasses import replace
 import pytest
 import torch
 
+from longspan.bench.dense_etc import DenseEtc
 from longspan.bench.jobs import KEEP_PAGES, Job
 from longspan.bench.measure import Missing, Run, conditions
+from longspan.layout import Layout
+from longspan.models.etc import Etc, etc_base
 
 TINY = Job(
     layers=2, width=32, heads=2, feed_forward=64, vocab=97, radius=8, block=8, positions=256, lengths=(200,)
@@ -20,7 +23,7 @@ def test_a_job_crosses_a_pipe() -> None:
     assert Job.from_json(TINY.json()) == TINY
 
 
-@pytest.mark.parametrize("who", ["ours", "transformers"])
+@pytest.mark.parametrize("who", ["ours", "transformers", "accelerated"])
 @pytest.mark.parametrize("family", ["longformer", "bigbird"])
 @pytest.mark.parametrize("training", [False, True])
 def test_both_sides_run_both_families(who: str, family: str, training: bool) -> None:
@@ -55,6 +58,22 @@ def test_a_training_job_leaves_finite_gradients_that_are_not_zero(
         assert 0 < weight.grad.abs().max() < torch.inf
 
 
+@pytest.mark.parametrize("who", ["ours", "dense", "fused"])
+def test_etc_runs_on_every_side(who: str) -> None:
+    called(replace(TINY, who=who, family="etc", globals=11)())
+
+
+@pytest.mark.parametrize("fused", [False, True])
+def test_etc_in_plain_torch_computes_what_ours_does(fused: bool) -> None:
+    torch.manual_seed(0)
+    sizes = {"vocab_size": 97, "width": 32, "layers": 2, "heads": 2, "feed_forward": 64}
+    model = Etc(etc_base(**sizes, radius=8, block=9, init_std=0.3)).eval()
+    ids, layout = torch.arange(90), Layout.packed([90])
+    with torch.no_grad():
+        ours = model(ids, layout)
+        torch.testing.assert_close(DenseEtc(model, fused=fused)(ids, layout), ours, rtol=0, atol=1e-5)
+
+
 def test_the_flops_of_the_base_model_are_those_of_its_linear_layers() -> None:
     per_row = 768 * (3 * 768) + 768 * 768 + 2 * 768 * 3072
     assert Job(family="bigbird").linear_flops == 2 * 12 * 4096 * per_row
@@ -76,3 +95,12 @@ def test_without_transformers_its_job_is_missing(monkeypatch: pytest.MonkeyPatch
     monkeypatch.setattr("longspan.bench.peers.find_spec", lambda _: None)
     with pytest.raises(Missing, match="transformers is not installed"):
         replace(TINY, who="transformers")()
+
+
+@pytest.mark.parametrize("lite", [False, True])
+@pytest.mark.parametrize("training", [False, True])
+def test_a_poolingformer_runs_and_its_second_level_is_counted(lite: bool, training: bool) -> None:
+    job = replace(TINY, family="poolingformer", two_level=2, lite=lite, training=training)
+    called(job())
+    added = 0 if lite else 2 * 2 * 32 * 32 * (200 + 2 * 50)
+    assert job.linear_flops == replace(TINY, radius=8).linear_flops + added

@@ -118,6 +118,15 @@ def test_fake_tensors_pass_without_computing() -> None:
     assert (tuple(lse.shape), lse.dtype) == ((75, HEADS), torch.float32)
 
 
+@pytest.mark.parametrize("backend", ["", "tiled", "dense"])
+def test_autocast_changes_nothing_inside(backend: str) -> None:
+    given = problem(dtype=torch.bfloat16, dropout=0.0)
+    plain = attend(given, backend)
+    with torch.autocast("cpu", torch.bfloat16):
+        for found, expected in zip(attend(given, backend), plain, strict=True):
+            assert torch.equal(found, expected)
+
+
 def test_a_mode_that_watches_operators_sees_one() -> None:
     given = problem(dropout=0.0)
 

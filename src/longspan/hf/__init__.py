@@ -1,0 +1,67 @@
+"""Longspan's kernels inside models of transformers: Longformer, LED (its encoder) and BigBird."""
+
+from typing import TypeVar
+
+from torch import nn
+
+from longspan.errors import InputError, bad
+from longspan.hf.known import TAKEN, check_version, refuse_unknown, swaps
+
+Model = TypeVar("Model", bound=nn.Module)
+
+
+def accelerate(model: Model) -> Model:
+    """`model` itself, whose attention Longspan's kernels now compute; nothing else changes.
+
+    Parameters, state dict, hooks, training and saving are what they were, and `restore` undoes it. Calls that
+    the kernels do not serve (`output_attentions=True`, other devices than the CPU, export) are left to
+    transformers' own code. Doing it twice does nothing more.
+
+    >>> import transformers
+    >>> config = transformers.LongformerConfig(
+    ...     num_hidden_layers=2, hidden_size=8, num_attention_heads=2, intermediate_size=8
+    ... )
+    >>> accelerated(accelerate(transformers.LongformerModel(config)))
+    2
+    """
+    table = swaps() if isinstance(model, nn.Module) else {}
+    found = [module for module in _modules(model) if type(module) in table]
+    if not found and not accelerated(model):
+        raise bad("model", f"a model of transformers with {TAKEN}", type(model).__name__)
+    if found:
+        check_version()
+    for module in found:
+        refuse_unknown(module, table[type(module)])
+    for module in found:
+        module.__class__ = table[type(module)]
+    return model
+
+
+def restore(model: Model) -> Model:
+    """`model` itself, with transformers' own attention again.
+
+    >>> restore(nn.Linear(3, 2))
+    Traceback (most recent call last):
+    longspan.errors.InputError: `model` must be accelerated to be restored, but is not.
+    """
+    back = {ours: theirs for theirs, ours in swaps().items()}
+    found = [module for module in _modules(model) if type(module) in back]
+    if not found:
+        raise InputError("`model` must be accelerated to be restored, but is not.")
+    for module in found:
+        module.__class__ = back[type(module)]
+    return model
+
+
+def accelerated(model: nn.Module) -> int:
+    """How many attention layers of `model` Longspan serves.
+
+    >>> accelerated(nn.Linear(3, 2))
+    0
+    """
+    layers = {ours for ours in swaps().values() if ours.IS_LAYER}
+    return sum(type(module) in layers for module in _modules(model))
+
+
+def _modules(model: object) -> list[nn.Module]:
+    return list(model.modules()) if isinstance(model, nn.Module) else []

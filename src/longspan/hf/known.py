@@ -1,0 +1,65 @@
+"""What Longspan knows of transformers: which versions, which classes, and how these are called."""
+
+import re
+import sys
+from collections.abc import Iterator
+from importlib import import_module
+from inspect import isfunction, signature
+from typing import Any
+
+from torch import nn
+
+from longspan.errors import InputError
+
+FROM, BEFORE = (5, 10), (5, 23)
+"""Versions whose attention was compared with ours, as in the extra `hf` of the package."""
+TAKEN = "LongformerSelfAttention, LEDEncoderSelfAttention or BigBirdAttention"
+HOMES = {
+    "transformers.models.longformer.modeling_longformer": "longspan.hf.longformer",
+    "transformers.models.led.modeling_led": "longspan.hf.led",
+    "transformers.models.big_bird.modeling_big_bird": "longspan.hf.bigbird",
+}
+"""Where transformers has its classes, and where ours are that take their place."""
+
+
+def swaps() -> dict[type[nn.Module], Any]:
+    """Classes of transformers and what takes their place, of the families that this process has loaded."""
+    loaded = [ours for theirs, ours in HOMES.items() if theirs in sys.modules]
+    return {ours.__base__: ours for home in loaded for ours in import_module(home).CLASSES}
+
+
+def check_version() -> None:
+    """Refuse a transformers that was never compared with ours."""
+    version: str = import_module("transformers").__version__
+    match = re.match(r"(\d+)\.(\d+)", version)
+    if match is None or not FROM <= tuple(map(int, match.groups())) < BEFORE:
+        least, most = (".".join(map(str, end)) for end in (FROM, BEFORE))
+        raise InputError(
+            f"`transformers` must be of version {least} to below {most}, but is {version}: "
+            "Longspan does not know what its attention computes. "
+            f"Install one of these (pip install longspan[hf]), or a Longspan that knows {version}."
+        )
+
+
+def refuse_unknown(module: nn.Module, ours: type[nn.Module]) -> None:
+    """Refuse a module that is called in another way than ours, or that no class decides about any more."""
+    theirs = type(module)
+    for name in _overridden(ours):
+        if name in vars(module):
+            raise InputError(
+                f"`{theirs.__name__}.{name}` must be that of its class, but was replaced in the model, "
+                "perhaps to move layers between devices. Accelerate it before that, or without device_map."
+            )
+        known, found = (tuple(signature(getattr(kind, name)).parameters) for kind in (ours, theirs))
+        if found != known:
+            raise InputError(
+                f"`{theirs.__name__}.{name}` must take ({', '.join(known)}), but takes ({', '.join(found)}): "
+                "this transformers was changed, and Longspan does not know what its attention computes."
+            )
+
+
+def _overridden(ours: type[nn.Module]) -> Iterator[str]:
+    """The functions of transformers that our class has in its own way."""
+    for name, value in vars(ours).items():
+        if isfunction(value) and name in vars(ours.__base__):
+            yield name

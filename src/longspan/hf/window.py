@@ -1,0 +1,44 @@
+"""What the modules of Longformer and of LED's encoder compute, which are alike but for their names."""
+
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+
+from longspan.engine.call import attention
+from longspan.engine.plan import Plan, plan
+from longspan.hf.serving import Shape, bits, layout, once
+from longspan.models.longformer import LongformerConfig
+from longspan.nn.attention import GlobalProjections, GlobalRows, fresh_dropout
+
+
+@torch.compiler.disable  # type: ignore[untyped-decorator]
+def attend(module: Any, x: Tensor, masked: Tensor, marked: Tensor) -> Tensor:
+    """x (B, L, C) to the context of each row (B, L, C); `masked` rows (B, L) see nothing, nor are seen."""
+    heads, width = module.num_heads, module.embed_dim
+    carried = all(map(_plain, (module.key_global, module.value_global)))
+    sizes = heads, width, module.one_sided_attn_window_size, carried
+    pairs, rows = once(_plans, bits(~masked), bits(marked), x.shape[:2], *sizes)
+    q, k, v = (
+        project(x).reshape(-1, heads, width // heads)  # (B, L, C) -> (N, H, D)
+        for project in (module.query, module.key, module.value)
+    )
+    context = attention(q, k, v, pairs, dropout=fresh_dropout(module)).flatten(1)  # (N, H, D) -> (N, C)
+    apart = GlobalProjections(module.query_global, module.key_global, module.value_global, heads, module)
+    return apart.put(context, x.reshape(-1, width), rows).view(x.shape)  # (N, C) -> (B, L, C)
+
+
+def _plans(
+    exists: bytes, marked: bytes, shape: Shape, heads: int, width: int, radius: int, carried: bool
+) -> tuple[Plan, GlobalRows]:
+    """The plan of the local rows, and the global rows, whose queries may be `carried` through weights."""
+    rows = layout(exists, shape, marked)
+    pattern = LongformerConfig(layers=1, heads=heads, width=width, radius=radius).pattern(0)
+    # With a width of 0 no document has few global rows: all keys are projected.
+    return plan(pattern, rows, heads=heads), GlobalRows.of(rows, heads, width if carried else 0)
+
+
+def _plain(linear: nn.Module) -> bool:
+    """Whether a layer's weights are all that it does: no adapter, no hook."""
+    watched = linear._forward_hooks, linear._forward_pre_hooks, linear._backward_hooks
+    return type(linear) is nn.Linear and not any((*watched, linear._backward_pre_hooks))

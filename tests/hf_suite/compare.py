@@ -1,0 +1,45 @@
+"""Two runs of one suite, as pytest's --junitxml wrote them: which tests came out differently.
+
+python compare.py plain.xml swapped.xml
+"""
+
+import sys
+import xml.etree.ElementTree as ET
+from collections import Counter
+from pathlib import Path
+
+
+def outcomes(report: Path) -> dict[str, str]:
+    """Every test and how it ended."""
+    found = {}
+    for case in ET.parse(report).getroot().iter("testcase"):
+        ends = [part.tag for part in case if part.tag in ("failure", "error", "skipped")]
+        found[f"{case.get('classname')}.{case.get('name')}"] = ends[0] if ends else "passed"
+    return found
+
+
+def differences(plain: dict[str, str], swapped: dict[str, str]) -> list[str]:
+    """A line for each test that came out differently, or ran only once.
+
+    >>> differences({"a": "passed", "b": "failure"}, {"a": "failure", "b": "failure"})
+    ['a: passed, then failure']
+    """
+    names = sorted(plain.keys() | swapped.keys())
+    ends = [(name, plain.get(name, "not run"), swapped.get(name, "not run")) for name in names]
+    return [f"{name}: {a}, then {b}" for name, a, b in ends if a != b]
+
+
+def main(reports: list[str]) -> int:
+    """Print both counts and all differences; 1 if there are any."""
+    plain, swapped = (outcomes(Path(report)) for report in reports)
+    for name, run in (("plain", plain), ("swapped", swapped)):
+        print(
+            f"{name}: {', '.join(f'{count} {end}' for end, count in sorted(Counter(run.values()).items()))}"
+        )
+    found = differences(plain, swapped)
+    print("\n".join(found) or "no test came out differently")
+    return bool(found)
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))
