@@ -373,3 +373,23 @@ def test_the_extra_names_the_versions_that_are_known() -> None:
     project = tomllib.loads((Path(__file__).parents[2] / "pyproject.toml").read_text())
     least, most = (".".join(map(str, end)) for end in (known.FROM, known.BEFORE))
     assert project["project"]["optional-dependencies"]["hf"] == [f"transformers>={least},<{most}"]
+
+
+def test_activations_can_be_swapped_too_and_come_back() -> None:
+    model_ = model("BigBird").eval()
+    inputs = batch("BigBird")
+    with torch.no_grad():
+        before = model_(**inputs).last_hidden_state
+        swapped = hf.accelerate(model_, activations=True)(**inputs).last_hidden_state
+        assert "at longspan's wish" in repr(model_)
+        assert close(swapped, before)
+        assert torch.equal(hf.restore(model_)(**inputs).last_hidden_state, before)
+    assert "longspan" not in repr(model_)
+
+
+def test_activations_alone_are_not_enough() -> None:
+    config = transformers.BertConfig(
+        hidden_size=8, num_hidden_layers=1, num_attention_heads=2, intermediate_size=8, hidden_act="gelu_new"
+    )
+    with pytest.raises(InputError, match="LongformerSelfAttention"):
+        hf.accelerate(transformers.BertModel(config), activations=True)

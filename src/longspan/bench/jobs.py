@@ -37,8 +37,8 @@ class Job:
     """A base model with random weights over some documents, float32; calling it builds model and input."""
 
     who: str = "ours"
-    """"ours", "transformers" or "accelerated", the latter with our attention inside; for ETC "dense" or
-    "fused", in plain torch with or without its fused kernel."""
+    """"ours" or "transformers"; "accelerated", the same with our attention inside, and "accelerated with
+    activations" with these too; for ETC "dense" or "fused", plain torch with or without its fused kernel."""
     family: str = "longformer"
     """"longformer" or "poolingformer", with the first token of each document global, "bigbird" or "etc"."""
     lengths: tuple[int, ...] = (4096,)
@@ -220,13 +220,14 @@ def _accelerated(job: Job, documents: list[Tensor]) -> tuple[nn.Module, Outputs]
             cache.cache_clear()
         return outputs()
 
-    return accelerate(model), fresh
+    return accelerate(model, activations=job.who.endswith("activations")), fresh
 
 
 SIDES = {
     "ours": _ours,
     "transformers": _transformers,
     "accelerated": _accelerated,
+    "accelerated with activations": _accelerated,
     "dense": _dense,
     "fused": _dense,
 }

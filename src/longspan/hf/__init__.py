@@ -5,13 +5,16 @@ from typing import TypeVar
 from torch import nn
 
 from longspan.errors import InputError, bad
+from longspan.hf import known
 from longspan.hf.known import TAKEN, check_version, refuse_unknown, swaps
 
 Model = TypeVar("Model", bound=nn.Module)
 
 
-def accelerate(model: Model) -> Model:
+def accelerate(model: Model, *, activations: bool = False) -> Model:
     """`model` itself, whose attention Longspan's kernels now compute; nothing else changes.
+
+    With `activations` also "gelu_new", BigBird's, by one operation of torch, which is a third of its time.
 
     Parameters, state dict, hooks, training and saving are what they were, and `restore` undoes it. Calls that
     the kernels do not serve (`output_attentions=True`, other devices than the CPU, export) are left to
@@ -24,9 +27,10 @@ def accelerate(model: Model) -> Model:
     >>> accelerated(accelerate(transformers.LongformerModel(config)))
     2
     """
-    table = swaps() if isinstance(model, nn.Module) else {}
+    layers = swaps()
+    table = layers | known.activations() if activations else layers
     found = [module for module in _modules(model) if type(module) in table]
-    if not found and not accelerated(model):
+    if not any(type(module) in layers for module in found) and not accelerated(model):
         raise bad("model", f"a model of transformers with {TAKEN}", type(model).__name__)
     if found:
         check_version()
@@ -44,7 +48,7 @@ def restore(model: Model) -> Model:
     Traceback (most recent call last):
     longspan.errors.InputError: `model` must be accelerated to be restored, but is not.
     """
-    back = {ours: theirs for theirs, ours in swaps().items()}
+    back = {ours: theirs for theirs, ours in (swaps() | known.activations()).items()}
     found = [module for module in _modules(model) if type(module) in back]
     if not found:
         raise InputError("`model` must be accelerated to be restored, but is not.")

@@ -25,7 +25,17 @@ HOMES = {
 def swaps() -> dict[type[nn.Module], Any]:
     """Classes of transformers and what takes their place, of the families that this process has loaded."""
     loaded = [ours for theirs, ours in HOMES.items() if theirs in sys.modules]
-    return {ours.__base__: ours for home in loaded for ours in import_module(home).CLASSES}
+    return {theirs: ours for home in loaded for theirs, ours in of(home).items()}
+
+
+def of(home: str) -> dict[type[nn.Module], Any]:
+    """The classes that a module of ours takes the place of, and what takes it."""
+    return {ours.__base__: ours for ours in import_module(home).CLASSES}
+
+
+def activations() -> dict[type[nn.Module], Any]:
+    """The same of activations, where transformers is loaded."""
+    return of("longspan.hf.activations") if "transformers.activations" in sys.modules else {}
 
 
 def check_version() -> None:
