@@ -92,8 +92,10 @@ class View:
     def by_words(self, query: str, count: int, rows: IntArray) -> dict[int, float]:
         """Rows that hold a word of the query and their BM25, largest first."""
         found = [self._store.postings(term) for term in asked_for(query)]
-        scores = bm25(found, self._lengths, len(self))[rows]
-        return best(rows[scores > 0], scores[scores > 0], count)
+        scores = bm25(found, self._lengths, len(self))
+        there = np.flatnonzero(scores)
+        there = there if len(rows) == len(self) else there[np.isin(there, rows)]
+        return best(there, scores[there], count)
 
     def hit(self, row: int, score: float, dense: float | None, words: float | None) -> Hit:
         """The passage of a row, with its scores."""
