@@ -26,6 +26,12 @@ RADIUS = 20
 TASKS = dict(zip(HEADS, ("encode", "fill", "classify", "tag", "answer", "choose"), strict=True))
 
 
+@pytest.fixture(autouse=True)
+def engine() -> str:
+    """Weights are lengthened, not kernels: each test runs once."""
+    return "native"
+
+
 def source(folder: Path, name: str, head: str, **changes: Any) -> Any:
     """A short model of transformers, saved."""
     family, options = MINILM if name == "MiniLM" else SHORT[name]
