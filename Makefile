@@ -80,6 +80,8 @@ sanitize: $(VENV)/tools ## run the native tests under address and undefined-beha
 
 hf-suite: $(HF)/installed ## run transformers' own tests of its long models with our attention; TRANSFORMERS=its checkout
 	@test -d "$(TRANSFORMERS)/tests" || { echo "Give TRANSFORMERS=the folder of a checkout of transformers."; exit 2; }
+	@# With what the checkout itself asks for: our constraints are those of another version.
+	PIP_CONSTRAINT= PIP_BUILD_CONSTRAINT= $(HF)/bin/python -m pip install --quiet $(TRANSFORMERS)
 	cd $(TRANSFORMERS) && HF_HUB_OFFLINE=1 $(CURDIR)/$(HF)/bin/python -m pytest -q $(HF_TESTS) \
 		-p no:cacheprovider --junitxml $(CURDIR)/build/hf-plain.xml || true
 	cd $(TRANSFORMERS) && HF_HUB_OFFLINE=1 PYTHONPATH=$(CURDIR)/tests $(CURDIR)/$(HF)/bin/python -m pytest -q $(HF_TESTS) \
@@ -100,7 +102,7 @@ $(VENV)/tools: constraints.txt
 $(HF)/installed: $(VENV)/installed
 	$(PYTHON) -m venv $(HF)
 	$(HF)/bin/python -m pip install --quiet torch==2.13.0
-	$(HF)/bin/python -m pip install --quiet '.[hf]' accelerate datasets parameterized psutil pytest pytest-timeout pytest-xdist
+	$(HF)/bin/python -m pip install --quiet '.[hf]' accelerate datasets httpx parameterized psutil requests rjieba pytest pytest-timeout pytest-xdist
 	touch $@
 
 $(VENV)/installed: $(VENV)/tools pyproject.toml $(NATIVE)

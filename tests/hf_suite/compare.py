@@ -30,15 +30,16 @@ def differences(plain: dict[str, str], swapped: dict[str, str]) -> list[str]:
 
 
 def main(reports: list[str]) -> int:
-    """Print both counts and all differences; 1 if there are any."""
+    """Print both counts and all differences; 1 if there are any, or if no test passed at all."""
     plain, swapped = (outcomes(Path(report)) for report in reports)
     for name, run in (("plain", plain), ("swapped", swapped)):
         print(
             f"{name}: {', '.join(f'{count} {end}' for end, count in sorted(Counter(run.values()).items()))}"
         )
     found = differences(plain, swapped)
-    print("\n".join(found) or "no test came out differently")
-    return bool(found)
+    none = "passed" not in plain.values()
+    print("\n".join(found) or ("no test passed" if none else "no test came out differently"))
+    return bool(found) or none
 
 
 if __name__ == "__main__":
