@@ -8,7 +8,7 @@ from transformers.models.big_bird import modeling_big_bird as theirs
 
 from longspan.engine.call import attention
 from longspan.engine.plan import Plan, plan
-from longspan.hf.serving import Shape, bits, layout, once, serves
+from longspan.hf.serving import Shape, bits, layout, once, said, serves
 from longspan.models.bigbird import BigBirdConfig
 
 
@@ -34,8 +34,7 @@ class BigBirdBlockSparseAttention(theirs.BigBirdBlockSparseAttention):  # type: 
         found: tuple[Tensor, Tensor] = super().forward(hidden_states, *masks, **kwargs)
         return found
 
-    def extra_repr(self) -> str:
-        return "computed by longspan"
+    extra_repr = said
 
 
 class BigBirdAttention(theirs.BigBirdAttention):  # type: ignore[misc]

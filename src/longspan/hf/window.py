@@ -7,9 +7,27 @@ from torch import Tensor, nn
 
 from longspan.engine.call import attention
 from longspan.engine.plan import Plan, plan
-from longspan.hf.serving import Shape, bits, layout, once
+from longspan.hf.serving import Shape, bits, layout, once, serves
 from longspan.models.longformer import LongformerConfig
 from longspan.nn.attention import GlobalProjections, GlobalRows, fresh_dropout
+
+
+def forward(
+    self: Any,
+    hidden_states: Tensor,
+    attention_mask: Any = None,
+    is_index_masked: Any = None,
+    is_index_global_attn: Any = None,
+    is_global_attn: Any = None,
+    output_attentions: bool = False,
+) -> tuple[Tensor, ...]:
+    """What a class of ours does when it is called; where our kernels do not serve, what it inherits."""
+    if serves(hidden_states) and not output_attentions:
+        return (attend(self, hidden_states, is_index_masked, is_index_global_attn),)
+    masks = attention_mask, is_index_masked, is_index_global_attn, is_global_attn
+    inherited: Any = type(self).__base__
+    found: tuple[Tensor, ...] = inherited.forward(self, hidden_states, *masks, output_attentions)
+    return found
 
 
 @torch.compiler.disable  # type: ignore[untyped-decorator]

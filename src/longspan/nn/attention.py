@@ -1,5 +1,6 @@
 """Self-attention over the pairs of a plan, and Longformer's second set of projections for global tokens."""
 
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import NamedTuple, Protocol
 
@@ -20,6 +21,7 @@ from longspan.patterns.full import Full
 from longspan.shapes import IntArray
 
 Biases = tuple[ScoreTable, ...]
+Kept = Callable[[Tensor, Tensor], tuple[Tensor, Tensor]]
 
 
 class SelfAttention(nn.Module):
@@ -27,6 +29,7 @@ class SelfAttention(nn.Module):
 
     `biases` are added to scores, by the labels of the plan.
     `scratch` (N, 3C) holds queries, keys and values where nothing is differentiated: fresh memory is slow.
+    `kept` takes the keys and values of these rows and gives those that are seen: with rows of earlier calls.
     """
 
     def __init__(self, width: int, heads: int, *, bias: bool = True, dropout: float = 0.0) -> None:
@@ -36,9 +39,16 @@ class SelfAttention(nn.Module):
         self.heads, self.dropout = heads, dropout
 
     def forward(
-        self, x: Tensor, pairs: Plan, biases: Biases = (), *, scratch: Tensor | None = None
+        self,
+        x: Tensor,
+        pairs: Plan,
+        biases: Biases = (),
+        *,
+        scratch: Tensor | None = None,
+        kept: Kept | None = None,
     ) -> Tensor:
         q, k, v = self.qkv(x, scratch).view(len(x), 3, self.heads, -1).unbind(1)  # (N, 3C) -> (N, H, D)
+        k, v = (k, v) if kept is None else kept(k, v)
         context = attention(q, k, v, pairs, terms=biases, dropout=fresh_dropout(self))
         return context.flatten(1)  # (N, H, D) -> (N, C)
 

@@ -1,6 +1,7 @@
 """A decoder's layer: its rows look back at their own kind, and at all that an encoder has read."""
 
 from collections.abc import Callable
+from functools import partial
 from typing import NamedTuple
 
 from torch import Tensor, nn
@@ -94,7 +95,8 @@ class DecoderLayer(nn.Module):
 
     def forward(self, x: Tensor, seen: Seen, looks: Looks, past: Rows | None = None) -> Tensor:
         """`seen` is what `cross` sees of the encoder's rows; `past`, rows decoded before, gets these, too."""
-        x = self._block(x, self.attention_norm, self.attention.out, lambda y: self._back(y, looks.back, past))
+        back = partial(self.attention, pairs=looks.back, kept=None if past is None else past.add)
+        x = self._block(x, self.attention_norm, self.attention.out, back)
         x = self._block(x, self.cross_norm, self.cross.out, lambda y: self.cross(y, seen, looks.across))
         return self._block(x, self.feed_forward_norm, self.feed_forward, lambda y: y)
 
@@ -104,9 +106,3 @@ class DecoderLayer(nn.Module):
         dropout = self.dropout if self.training else 0.0
         y = residual(out, context(norm(x) if self.norm_first else x), x, dropout)
         return y if self.norm_first else norm(y)
-
-    def _back(self, x: Tensor, pairs: Plan, past: Rows | None) -> Tensor:
-        q, k, v = self.attention.qkv(x).view(len(x), 3, self.attention.heads, -1).unbind(1)  # -> (N, H, D)
-        if past is not None:
-            k, v = past.add(k, v)
-        return attention(q, k, v, pairs, dropout=fresh_dropout(self.attention)).flatten(1)
