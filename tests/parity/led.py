@@ -3,8 +3,10 @@
 import torch
 import transformers
 
+from longspan.models.build import build
 from longspan.models.longformer import LongformerConfig
-from longspan.models.seq2seq import Seq2Seq, Seq2SeqConfig
+from longspan.models.seq2seq import Seq2SeqConfig
+from longspan.models.writer import Writer
 
 VOCAB, WIDTH, HEADS = 61, 24, 3
 SELF, ACROSS = "self_attn", "encoder_attn"
@@ -32,7 +34,7 @@ DECODER = COMMON | {
 }
 
 
-def pair(dtype: torch.dtype = torch.float64) -> tuple[transformers.LEDForConditionalGeneration, Seq2Seq]:
+def pair(dtype: torch.dtype = torch.float64) -> tuple[transformers.LEDForConditionalGeneration, Writer]:
     """Theirs and ours, in evaluation mode."""
     torch.manual_seed(0)
     config = transformers.LEDConfig(
@@ -63,10 +65,9 @@ def pair(dtype: torch.dtype = torch.float64) -> tuple[transformers.LEDForConditi
         dropout=0.0,
         attention_dropout=0.0,
     )
-    ours = Seq2Seq(
-        Seq2SeqConfig(encoder=encoder, layers=3, heads=HEADS, feed_forward=56, positions=64, dropout=0.0)
-    )
-    ours = ours.to(dtype).eval()
+    config = Seq2SeqConfig(encoder=encoder, layers=3, heads=HEADS, feed_forward=56, positions=64)
+    ours = build(config, "summarise").to(dtype).eval()
+    assert isinstance(ours, Writer)
     with torch.no_grad():
         for name, parameter in theirs.named_parameters():
             norm = "norm" in name and name.endswith("weight")
@@ -75,13 +76,13 @@ def pair(dtype: torch.dtype = torch.float64) -> tuple[transformers.LEDForConditi
         state = theirs.state_dict()
         for name, parameter in ours.named_parameters():
             parameter.copy_(torch.cat([state[key] for key in keys(name)]))
-        ours.words_bias.copy_(state["final_logits_bias"][0])
+        ours.head.get_buffer("bias").copy_(state["final_logits_bias"])
     return theirs, ours
 
 
 def keys(name: str) -> list[str]:
     """The tensors of transformers that make up our parameter."""
-    side, part, *rest = name.split(".")
+    _, side, part, *rest = name.split(".")
     leaf = rest[-1]
     if part == "embeddings":
         if rest[0] == "words":

@@ -12,9 +12,9 @@ from safetensors.torch import load_file
 from longspan.checkpoints import load_model, save_model
 from longspan.layout import Layout
 from longspan.models.bigbird import BigBirdConfig
+from longspan.models.build import READING, build
 from longspan.models.config import EncoderConfig
 from longspan.models.longformer import LongformerConfig
-from longspan.models.task import TASKS, build
 from parity.peers import HEADS, OF_FAMILY, peer, words
 
 CLASSES = [(family, head) for family in OF_FAMILY for head in HEADS]
@@ -96,7 +96,7 @@ def save_as_bin(folder: Path, state: dict[str, Any], *, shards: int) -> None:
 SMALL: dict[str, Any] = {"vocab_size": 83, "width": 24, "layers": 2, "heads": 3, "feed_forward": 40}
 
 
-@pytest.mark.parametrize("task", TASKS)
+@pytest.mark.parametrize("task", READING)
 @pytest.mark.parametrize(
     "config",
     [

@@ -10,27 +10,30 @@ import torch
 from longspan import __version__
 from longspan.checkpoints.files import inside, read_json
 from longspan.checkpoints.length_report import LengthenReport
-from longspan.models.config import EncoderConfig
+from longspan.models.seq2seq import Seq2Seq
+from longspan.models.task import TaskModel
 from longspan.text.families import FAMILIES
 from longspan.text.tokenizer import Tokenizer
 
 PROMPTS, LIMITS = "config_sentence_transformers.json", "sentence_bert_config.json"
+GENERATION = "generation_config.json"
 VOCABULARIES = ("tokenizer.json", *(family.files[0] for family in FAMILIES))
 _LICENSE = re.compile(r"---\n(?:.*\n){0,200}?license:[ \t]*([\w.-]{1,60})[ \t]*\n")
 
 
-def written_files(folder: Path, source: Path, config: EncoderConfig, report: LengthenReport) -> None:
-    """The tokenizer with its new limit, what sentence-transformers reads, and README.md."""
+def written_files(folder: Path, source: Path, model: TaskModel, report: LengthenReport) -> None:
+    """The tokenizer with its new limit, what sentence-transformers and generation read, and README.md."""
+    config = model.config
     homes = [home for home in (source, source.parent) if (home / "modules.json").is_file() or home == source]
     if any((source / name).is_file() for name in VOCABULARIES):
         tokenizer = Tokenizer.from_folder(source, vocab_size=config.vocab_size)
-        tokenizer.limit = config.positions
+        tokenizer.limit = min(config.positions, model.longest)
         tokenizer.save(folder, types=config.types > 1)
-    if report.task == "encode":
+    if report.task == "encode" and not isinstance(model.body, Seq2Seq):
         _write(folder / LIMITS, {"max_seq_length": config.positions, "do_lower_case": False})
-    for home in homes:
-        if (home / PROMPTS).is_file():
-            _write(folder / PROMPTS, read_json(inside(home, PROMPTS)))
+    for name, home in ((name, home) for home in homes for name in (PROMPTS, GENERATION)):
+        if (home / name).is_file():
+            _write(folder / name, read_json(inside(home, name)))
     (folder / "README.md").write_text(card(report, _license(homes)), encoding="utf-8")
 
 

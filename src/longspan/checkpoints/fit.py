@@ -10,7 +10,7 @@ import torch
 from torch import Tensor, nn
 from torch.overrides import TorchFunctionMode
 
-from longspan.checkpoints.keymap import KeyTable, is_buffer
+from longspan.checkpoints.keymap import TIED, KeyTable, is_buffer
 from longspan.checkpoints.report import LoadReport
 from longspan.checkpoints.store import Weights
 from longspan.errors import refused
@@ -72,13 +72,13 @@ class Fit:
 def match(model: TaskModel, table: KeyTable, weights: Weights, *, spares: tuple[str, ...]) -> Fit:
     """Look for every parameter of a model; shapes are compared, nothing is read."""
     fit, shapes = Fit(), weights.shapes
-    tied = is_tied(model)
-    for name, parameter in model.named_parameters():
+    tied, buffers = is_tied(model), dict(model.named_buffers())
+    for name, parameter in stored(model):
         keys = table.keys(name)
-        if not keys:
-            fit.found[name] = ()  # the family has no such table: it is 0
-            continue
         found = tuple(key for key in (table.find(key, shapes, tied=tied) for key in keys) if key)
+        if not keys or (name in buffers and not found):
+            fit.found[name] = ()  # the family has no such table, or need not: it is 0
+            continue
         if len(found) < len(keys):
             fit.missing[name] = tuple(key for key in keys if table.find(key, shapes, tied=tied) is None)
             continue
@@ -119,8 +119,9 @@ def settle(fit: Fit, place: Path, *, ignore_mismatched_sizes: bool) -> list[str]
 def assign(model: TaskModel, fit: Fit, drawn: list[str], weights: Weights, dtype: torch.dtype) -> None:
     """Give every parameter its memory: that of the mapped file where neither shape nor dtype changes."""
     tied = is_tied(model)
+    shapes = {name: tensor.shape for name, tensor in stored(model)}
     for name, keys in fit.found.items():
-        shape = model.get_parameter(name).shape
+        shape = shapes[name]
         parts = [weights[key] for key in keys]
         put(model, name, _stacked(parts, dtype) if parts else torch.zeros(shape, dtype=dtype))
     for name in drawn:
@@ -143,9 +144,16 @@ def stored_dtype(fit: Fit, weights: Weights, place: Path) -> torch.dtype:
     return widest
 
 
+def stored(model: nn.Module) -> Iterator[tuple[str, Tensor]]:
+    """All tensors that a file holds."""
+    yield from model.named_parameters()
+    kept = model.state_dict()
+    yield from ((name, buffer) for name, buffer in model.named_buffers() if name in kept)
+
+
 def is_tied(model: TaskModel) -> bool:
     """Whether the head decodes with the word embeddings themselves."""
-    return model.task == "fill" and model.get_parameter(DECODER) is model.body.embeddings.words.weight
+    return model.task in TIED and model.get_parameter(DECODER) is model.body.embeddings.words.weight
 
 
 def pieces(name: str, parameter: Tensor, table: KeyTable, *, tied: bool) -> Iterator[tuple[str, Tensor]]:
@@ -156,10 +164,11 @@ def pieces(name: str, parameter: Tensor, table: KeyTable, *, tied: bool) -> Iter
 
 
 def put(model: nn.Module, name: str, tensor: Tensor) -> None:
-    """Make `tensor` the parameter of that name."""
-    module, _, leaf = name.rpartition(".")
-    parameter = tensor if isinstance(tensor, nn.Parameter) else nn.Parameter(tensor)
-    setattr(model.get_submodule(module), leaf, parameter)
+    """Make `tensor` the parameter, or the buffer, of that name."""
+    path, _, leaf = name.rpartition(".")
+    module = model.get_submodule(path)
+    plain = isinstance(tensor, nn.Parameter) or leaf in module._buffers
+    setattr(module, leaf, tensor if plain else nn.Parameter(tensor))
 
 
 def _body(name: str) -> bool:

@@ -30,8 +30,12 @@ BODY: dict[str, tuple[str, ...]] = {
 """Our modules and theirs, the same for all families; # is the number of the layer."""
 
 WORDS = "embeddings.word_embeddings.weight"
+FAMILY = "Is it a model of this family?"
+TIED = {"fill": "embeddings.words.weight", "summarise": "encoder.embeddings.words.weight"}
+"""The tasks whose heads have the word embeddings for a weight, and what these are called."""
+_LAYER = re.compile(r"\blayers\.(\d+)\.")
 _OLD = {"LayerNorm.weight": "LayerNorm.gamma", "LayerNorm.bias": "LayerNorm.beta"}
-_BUFFER = re.compile(r"(.*\.)?embeddings\.(position_ids|token_type_ids)")
+_BUFFER = re.compile(r"(.*\.)?(embeddings\.(position_ids|token_type_ids)|(en|de)coder\.version)")
 
 
 @dataclass(frozen=True)
@@ -47,16 +51,19 @@ class KeyTable:
     "Our modules of the head and theirs; {body} stands for the prefix."
     ties: Mapping[str, str]
     "A tensor, and the one that it is tied to and that is saved in its place."
-    body: Mapping[str, tuple[str, ...]] = field(default_factory=lambda: BODY)
+    body: Mapping[str, tuple[str, ...]] | None = field(default_factory=lambda: BODY)
+    "None: modules of the body are called as ours."
 
     def keys(self, name: str) -> tuple[str, ...]:
         """The tensors that our parameter `name` consists of, in the order of its rows."""
         part, _, rest = name.partition(".")
         module, _, leaf = rest.rpartition(".")
         if part == "head":
-            return (f"{self.key(self.head[module])}.{leaf}",)
-        general = re.sub(r"^layers\.\d+\.", "layers.#.", module)
-        number = module.split(".")[1]
+            return (self.key(self.head.get(rest) or f"{self.head[module]}.{leaf}"),)
+        if self.body is None:
+            return (f"{self.prefix}{rest}",)
+        numbered = _LAYER.search(module)
+        general, number = _LAYER.sub("layers.#.", module), numbered[1] if numbered else ""
         return tuple(f"{self.prefix}{theirs.replace('#', number)}.{leaf}" for theirs in self.body[general])
 
     def find(self, key: str, present: Collection[str], *, tied: bool) -> str | None:
@@ -79,20 +86,25 @@ class KeyTable:
         return pattern.replace("{body}", self.prefix)
 
 
-def own_table(task: str, modules: Collection[str], body: Collection[str]) -> KeyTable:
+def own_table(task: str, modules: Collection[str]) -> KeyTable:
     """Our own names: what Hugging Face would compute differently, it shall not find by its names either."""
-    ties = {"fill.decoder.weight": "{body}embeddings.words.weight"} if task == "fill" else {}
-    same = {name: (name,) for name in body}
-    return KeyTable("body.", {module: f"{task}.{module}" for module in modules}, ties, same)
+    ties = {f"{task}.decoder.weight": f"{{body}}{TIED[task]}"} if task in TIED else {}
+    return KeyTable("body.", {module: f"{task}.{module}" for module in modules}, ties, None)
 
 
-def prefix_of(present: Collection[str], place: object, words: str = WORDS) -> str:
-    """What stands before the names of the body: "bert.", "longformer.", "model.", nothing."""
-    found = [key for key in present if key == words or key.endswith(f".{words}")]
-    if len(found) != 1:
-        number = "no" if not found else "more than one"
-        raise refused(place, f"it has {number} table of word embeddings", "Is it an encoder of this family?")
-    return found[0].removesuffix(words)
+def prefix_of(present: Collection[str], place: object, words: Collection[str] = (WORDS,)) -> str:
+    """What stands before the names of the body: "bert.", "longformer.", "model.", nothing.
+
+    >>> prefix_of(["model.encoder.embed_tokens.weight"], "", ("shared.weight", "encoder.embed_tokens.weight"))
+    'model.'
+    """
+    for name in words:
+        found = [key for key in present if key == name or key.endswith(f".{name}")]
+        if len(found) > 1:
+            raise refused(place, "it has more than one table of word embeddings", FAMILY)
+        if found:
+            return found[0].removesuffix(name)
+    raise refused(place, "it has no table of word embeddings", FAMILY)
 
 
 def is_buffer(key: str) -> bool:

@@ -7,7 +7,9 @@ from torch import Tensor
 from torch.nn import functional as F
 
 from longspan.layout import Layout
+from longspan.models.seq2seq import shifted
 from longspan.models.task import TaskModel
+from longspan.models.writer import Writer
 from longspan.nn.heads import PoolingHead, pool
 
 TOLERANCE = 1e-5
@@ -37,12 +39,24 @@ def difference(source: TaskModel, target: TaskModel, longest: int) -> float:
     worst = 0.0
     plain = Layout.packed(lengths)
     for layout in (plain, Layout.packed(lengths, marked=[[0]] * len(lengths))):
-        wanted = source.body(ids, layout, types), source(ids, layout, types)
-        given = target.body(ids, layout, types), target(ids, layout, types)
+        wanted, given = (
+            (model.body(ids, layout, types), _outcome(model, ids, layout, types))
+            for model in (source, target)
+        )
         for found, expected in zip(given, wanted, strict=True):
             error = (found - expected).abs().max() / expected.abs().max().clamp(min=1.0)
             worst = max(worst, float(error)) if torch.isfinite(error) else float("inf")
     return worst
+
+
+def _outcome(model: TaskModel, ids: Tensor, layout: Layout, types: Tensor | None) -> Tensor:
+    """What the head gives; what is written about a document are its own first words."""
+    if not isinstance(model, Writer):
+        return model(ids, layout, types)  # type: ignore[no-any-return]
+    config, parts = model.body.config, ids.split(layout.lengths.tolist())
+    again = [part[: config.positions] for part in parts]
+    texts = Layout.packed([len(part) for part in again])
+    return model(ids, layout, shifted(torch.cat(again), texts, config), texts)  # type: ignore[no-any-return]
 
 
 @torch.no_grad()

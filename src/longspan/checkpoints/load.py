@@ -9,20 +9,24 @@ from typing import Any
 import torch
 
 from longspan.checkpoints.families import OWN, read_config
+from longspan.checkpoints.families.base import Family
 from longspan.checkpoints.families.etc import CONFIG as ETC_CONFIG
 from longspan.checkpoints.files import inside, read_json, resolve
 from longspan.checkpoints.fit import DECODER, NothingDrawn, assign, match, put, settle, stored_dtype
-from longspan.checkpoints.keymap import KeyTable, prefix_of
+from longspan.checkpoints.keymap import TIED, KeyTable, prefix_of
 from longspan.checkpoints.labels import read_labels, read_problem
 from longspan.checkpoints.report import LoadReport
 from longspan.checkpoints.schema import Raw, flag
 from longspan.checkpoints.sentence_transformers import Modules, read_modules
 from longspan.checkpoints.store import Weights, open_weights
 from longspan.errors import bad, refused
+from longspan.models.build import TASKS, build
 from longspan.models.config import number
 from longspan.models.longformer import LongformerConfig
 from longspan.models.mpnet import MPNetConfig
-from longspan.models.task import TASKS, TaskModel, build
+from longspan.models.seq2seq import Seq2SeqConfig
+from longspan.models.task import ModelConfig, TaskModel
+from longspan.models.writer import Rereader
 
 ONE_DROPOUT = (LongformerConfig, MPNetConfig)
 """Heads on these bodies drop at the body's rate."""
@@ -74,19 +78,20 @@ def load_model(
         raise bad("task", f"one of {', '.join(TASKS)}", task)
     config = config if raw.get("model_type") in OWN else family.for_task(config, task)
     wanted = None if dtype is None else _dtype(dtype)
-    weights = open_weights(place)
+    weights = family.adapt(raw, open_weights(place))
     own = raw.get("model_type") in OWN
-    words = family.body["embeddings.words"][0] + ".weight"
-    table = family.table(task, None if own else prefix_of(weights.shapes, place, words))
-    last = table.keys(f"body.layers.{config.layers - 1}.attention_norm.weight")[0]
-    if table.find(last, weights.shapes, tied=False) is None:  # before so many layers are built
-        raise refused(place, f"its config asks for {config.layers} layers, but it has no {last!r}")
+    table = family.table(task, None if own else prefix_of(weights.shapes, place, family.words))
+    for side, layers in _stacks(config).items():
+        (last, *_) = table.keys(f"body.{side}layers.{layers - 1}.attention_norm.weight")
+        if table.find(last, weights.shapes, tied=False) is None:  # before so many layers are built
+            raise refused(place, f"its config asks for {layers} layers, but it has no {last!r}")
+    _refuse_other_words(family, table, weights, place)
     names = read_labels(raw, labels) if task in ("classify", "tag") else ()
     vectors = _vectors(modules, pooling, normalise, table, weights) if task == "encode" else {}
     with torch.device("meta"), NothingDrawn():
         model = build(config, task, labels=len(names) or 2, **vectors)
     _set_head_dropout(model, raw)
-    if task == "fill":
+    if task in TIED:
         _untie_if_stored_apart(model, table, weights, raw)
     fit = match(
         model, table, weights, spares=() if own else family.spares(family.class_name(config, task, raw))
@@ -112,6 +117,22 @@ def read_raw(folder: Path) -> dict[str, Any]:
     return read_json(inside(folder, "config.json"))
 
 
+def _stacks(config: ModelConfig) -> dict[str, int]:
+    """Where there are layers, and how many."""
+    if isinstance(config, Seq2SeqConfig):
+        return {"encoder.": config.encoder.layers, "decoder.": config.layers}
+    return {"": config.layers}
+
+
+def _refuse_other_words(family: Family, table: KeyTable, weights: Weights, place: Path) -> None:
+    """Encoder and decoder share their words: a file where they differ holds another model."""
+    names = dict.fromkeys([*family.body_ties.values(), *family.body_ties])
+    first, *others = [key for name in names if (key := table.key(name)) in weights] or [""]
+    for other in others:
+        if not torch.equal(weights[other], weights[first]):
+            raise refused(place, f"{other!r} is not {first!r}", "Longspan's decoders share the encoder's words.")
+
+
 def _dtype(given: str | torch.dtype) -> torch.dtype:
     found = DTYPES.get(given) if isinstance(given, str) else given
     if found not in DTYPES.values():
@@ -128,14 +149,20 @@ def _vectors(
     return {
         "pooling": stated if pooling is None else pooling,
         "normalise": bool(modules and modules.normalise) if normalise is None else normalise,
-        "pooler": table.find(table.keys("head.dense.weight")[0], weights.shapes, tied=True) is not None,
+        "pooler": "dense" in table.head
+        and table.find(table.keys("head.dense.weight")[0], weights.shapes, tied=True) is not None,
     }
+
+
+def has_own_dropout(model: TaskModel) -> bool:
+    """Whether the head may drop at another rate than the body."""
+    return isinstance(model, Rereader) or not isinstance(model.config, ONE_DROPOUT)
 
 
 def _set_head_dropout(model: TaskModel, raw: Raw) -> None:
     """Of most families a head may drop at another rate than the body."""
-    rate = raw.get("classifier_dropout")
-    if rate is None or isinstance(model.config, ONE_DROPOUT) or not hasattr(model.head, "out"):
+    rate = raw.get("classifier_dropout", 0.0 if isinstance(model, Rereader) else None)
+    if rate is None or not has_own_dropout(model) or not hasattr(model.head, "out"):
         return
     rate = number("classifier_dropout", rate, 0.0, 1.0, below=True)
     if model.task in ("classify", "tag", "choose"):
@@ -144,7 +171,7 @@ def _set_head_dropout(model: TaskModel, raw: Raw) -> None:
 
 def _untie_if_stored_apart(model: TaskModel, table: KeyTable, weights: Weights, raw: Raw) -> None:
     """A decoder that is stored and differs from the word embeddings is a parameter of its own."""
-    (decoder,), (words,) = table.keys(DECODER), table.keys("body.embeddings.words.weight")
+    (decoder,), (words,) = table.keys(DECODER), table.keys(f"body.{TIED[model.task]}")
     if decoder not in weights.shapes or words not in weights.shapes:
         return
     same = weights.shapes[decoder] == weights.shapes[words] and torch.equal(weights[decoder], weights[words])

@@ -8,11 +8,11 @@ from longspan.checkpoints.streams import etc_config
 from longspan.errors import bad, whole
 from longspan.models.bert import BertConfig
 from longspan.models.bigbird import BigBirdConfig
+from longspan.models.build import head_activation
 from longspan.models.config import EncoderConfig
 from longspan.models.longformer import LongformerConfig
 from longspan.models.mpnet import MPNetConfig
 from longspan.models.stitched import StitchedConfig
-from longspan.models.task import head_activation
 
 PATTERNS = ("longformer", "bigbird", "etc", "poolingformer", "stitched")
 RADIUS = 256

@@ -9,26 +9,30 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from longspan.checkpoints.families import family_of
+from longspan.checkpoints.families import DECODER, READER, family_of, own_fields
+from longspan.checkpoints.families.bart import FIELDS as SEQ2SEQ_FIELDS
 from longspan.checkpoints.families.base import CLASSES, PRETRAINING, Family
 from longspan.checkpoints.families.etc import DEFAULTS as ETC_FIELDS
 from longspan.checkpoints.families.longformer import ORIGINAL
-from longspan.checkpoints.fit import is_tied, pieces
-from longspan.checkpoints.keymap import KeyTable
+from longspan.checkpoints.fit import is_tied, pieces, stored
+from longspan.checkpoints.keymap import TIED, KeyTable
 from longspan.checkpoints.labels import written
-from longspan.checkpoints.load import ONE_DROPOUT
-from longspan.checkpoints.schema import FIELDS, OWN, Raw, written_own
+from longspan.checkpoints.load import has_own_dropout
+from longspan.checkpoints.schema import FIELDS, OWN, Raw
 from longspan.checkpoints.sentence_transformers import write_modules
 from longspan.checkpoints.store import save_weights
 from longspan.errors import bad
+from longspan.models.seq2seq import Seq2Seq
 from longspan.models.task import Body, TaskModel
+from longspan.models.writer import Rereader
 from longspan.nn.heads import PoolingHead
 from longspan.nn.quantised import is_quantised
 
 _FAMILIAR = {
     *FIELDS,
     *ETC_FIELDS,
-    OWN,
+    *SEQ2SEQ_FIELDS,
+    *(OWN, READER, DECODER),
     *("pad_token_id", "max_position_embeddings", "attention_window", "attention_type", "block_size"),
     *("num_random_blocks", "use_bias", "rescale_embeddings", "is_decoder", "classifier_dropout"),
     *("embedding_size", "relative_attention_num_buckets"),
@@ -55,28 +59,29 @@ def save_model(
     if not isinstance(model, TaskModel):
         model = TaskModel(model, PoolingHead(model.config.width), "encode")
     place, raw, task = Path(folder), dict(extra or {}), model.task
-    family, spares = family_of(model.config, raw), tuple[str, ...]()
-    if family.why_not(model.config, task):
+    config = model.body.config
+    family, spares = family_of(config, raw), tuple[str, ...]()
+    if family.why_not(config, task):
         table = family.table(task, None)
         class_name = "Longspan" + CLASSES[task]
-        fields = written_own(model.config) | {"model_type": family.own_type}
+        fields = own_fields(config)
     else:
         table = family.table(task, "" if task == "encode" else family.prefix)
         class_name = _class_name(model, family, raw)
         spares = family.spares(class_name)
-        fields = family.write(model.config) | {"model_type": family.model_type}
+        fields = family.write(config) | {"model_type": family.model_type}
     fields |= {"architectures": [class_name]} | _details(model, labels, problem, raw)
     save_weights(place, _tensors(model, table) | _spare(model, table, spares), shard_bytes=shard_bytes)
     _write_json(place / "config.json", _kept(raw, task, fields["model_type"]) | fields)
-    if isinstance(model.head, PoolingHead):
+    if isinstance(model.head, PoolingHead) and not isinstance(model.body, Seq2Seq):
         write_modules(place, model.head, model.config.width)
 
 
 def _class_name(model: TaskModel, family: Family, raw: Raw) -> str:
     """The class of the file that it was loaded from, if it has all that this class holds."""
-    found = family.class_name(model.config, model.task, raw)
+    found = family.class_name(model.body.config, model.task, raw)
     if found.endswith(PRETRAINING) and "cls.seq_relationship.weight" not in model.spare:
-        return family.class_name(model.config, model.task, {})
+        return family.class_name(model.body.config, model.task, {})
     return found
 
 
@@ -84,13 +89,14 @@ def _tensors(model: TaskModel, table: KeyTable) -> dict[str, Tensor]:
     tied = is_tied(model)
     tensors = {
         key: rows
-        for name, parameter in model.named_parameters()
+        for name, parameter in stored(model)
         for key, rows in pieces(name, parameter, table, tied=tied)
     }
-    if model.task == "fill" and not tied:  # Hugging Face's class holds the bias twice
-        tensors |= {
-            table.key(b): tensors[table.key(a)].clone() for a, b in table.ties.items() if a.endswith("bias")
-        }
+    if model.task in TIED and not tied:  # Hugging Face's class then holds all that others tie
+        for a, b in ((table.key(a), table.key(b)) for a, b in table.ties.items()):
+            there, absent = (a, b) if a in tensors else (b, a)
+            if absent not in tensors:
+                tensors[absent] = tensors[there].clone()
     return tensors
 
 
@@ -123,11 +129,12 @@ def _details(model: TaskModel, labels: Sequence[str] | None, problem: str | None
     fields: dict[str, Any] = {"dtype": str(dtype).removeprefix("torch.")}
     if model.task in ("classify", "tag"):
         fields |= written(labels, problem, len(model.get_parameter("head.out.weight")), raw)
-    if model.task == "fill":
-        fields["tie_word_embeddings"] = is_tied(model)
-    if model.task in ("classify", "tag", "choose") and not isinstance(model.config, ONE_DROPOUT):
+    if model.task in TIED or isinstance(model.body, Seq2Seq):  # two sides share their words, whatever the head
+        fields["tie_word_embeddings"] = model.task not in TIED or is_tied(model)
+    if model.task in ("classify", "tag", "choose") and has_own_dropout(model):
         rate = vars(model.head)["dropout"]
-        fields["classifier_dropout"] = None if rate == model.config.dropout else rate
+        usual = rate == model.config.dropout and not isinstance(model, Rereader)
+        fields["classifier_dropout"] = None if usual else rate
     return fields
 
 

@@ -8,7 +8,7 @@ from longspan.errors import InputError, bad, whole
 from longspan.models.config import EncoderConfig
 
 Raw = Mapping[str, Any]
-C = TypeVar("C", bound=EncoderConfig)
+C = TypeVar("C")
 
 FIELDS = {
     "vocab_size": "vocab_size",
@@ -119,16 +119,19 @@ def numbers(name: str, value: object, count: int) -> tuple[int, ...]:
     return tuple(whole(f"{name}[{layer}]", number, 1) for layer, number in enumerate(value))
 
 
-def read_own(kind: type[C], raw: Raw) -> C:
-    """A config that we wrote because Hugging Face has no words for it: our fields and no others."""
-    given = raw.get(OWN)
+def read_own(kind: type[Any], raw: Raw, under: str = OWN, **known: Any) -> Any:
+    """A config that we wrote because Hugging Face has no words for it: our fields and no others.
+
+    They stand `under` a name; fields that are `known` do not stand there.
+    """
+    given = raw.get(under)
     if not isinstance(given, dict):
-        raise bad(OWN, "the fields of a Longspan model", given)
-    defaults = {field.name: field.default for field in fields(kind)}
+        raise bad(under, "the fields of a Longspan model", given)
+    defaults = {field.name: field.default for field in fields(kind) if field.name not in known}
     for name, value in given.items():
         if name not in defaults:
             raise bad(
-                f"{OWN}.{name[:80]}", f"one of {', '.join(defaults)}", "another word", "Update Longspan."
+                f"{under}.{name[:80]}", f"one of {', '.join(defaults)}", "another word", "Update Longspan."
             )
         default = defaults[name]
         if isinstance(default, bool):
@@ -137,12 +140,12 @@ def read_own(kind: type[C], raw: Raw) -> C:
             text(given, name)
         elif not isinstance(default, float) and not isinstance(value, list) and not value is default is None:
             whole(name, value, 0)
-    return kind(**{name: _frozen(value) for name, value in given.items()})
+    return kind(**known, **{name: _frozen(value) for name, value in given.items()})
 
 
-def written_own(config: EncoderConfig) -> dict[str, Any]:
-    """All fields of a config, by our names."""
-    return {OWN: asdict(config)}
+def written_own(config: Any, under: str = OWN, *known: str) -> dict[str, Any]:
+    """All fields of a config, by our names, but for those that are `known`."""
+    return {under: {name: value for name, value in asdict(config).items() if name not in known}}
 
 
 def _frozen(value: Any) -> Any:

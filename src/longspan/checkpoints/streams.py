@@ -11,6 +11,7 @@ from longspan.errors import bad, whole
 from longspan.models.bert import BertConfig
 from longspan.models.config import EncoderConfig
 from longspan.models.etc import EtcConfig
+from longspan.models.seq2seq import Seq2Seq
 from longspan.models.task import TaskModel
 
 
@@ -24,6 +25,8 @@ def etc_config(old: EncoderConfig, to: int, radius: int | tuple[int, ...], block
         kind = type(old).__name__.removesuffix("Config")
         kind += "" if old.narrow is None else " with narrow embeddings"
         raise bad("source", "a BERT or RoBERTa that sees everything, for etc", kind)
+    if old.types == 0:
+        raise bad("pattern", "another one for a model without token types, as before a decoder", "etc")
     if not isinstance(radius, int):
         raise bad("radius", "one number for all layers, for etc", radius)
     word = 0 if old.position_offset else min(1, old.vocab_size - 1)
@@ -61,10 +64,10 @@ def global_tokens(config: EncoderConfig) -> str | None:
 @contextmanager
 def without_global_tokens(model: TaskModel) -> Iterator[None]:
     """The model with an empty global stream, and then as it was."""
-    config = model.config
+    body, config = model.body.encoder if isinstance(model.body, Seq2Seq) else model.body, model.config
     if isinstance(config, EtcConfig):
-        model.body.config = replace(config, block=0)
+        body.config = replace(config, block=0)
     try:
         yield
     finally:
-        model.body.config = config  # type: ignore[assignment]
+        body.config = config  # type: ignore[assignment]

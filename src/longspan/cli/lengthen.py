@@ -12,7 +12,8 @@ def add_to(verbs: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None
     """Declare the verb."""
     verb = verbs.add_parser("lengthen", help="make a short encoder read long documents")
     verb.add_argument("source", metavar="SOURCE", help="a folder, or the name of a model on the hub")
-    verb.add_argument("--to", type=int, default=4096, metavar="N", help="tokens to read (default: 4096)")
+    length = "tokens to read (default: 4096, with a decoder 16384)"
+    verb.add_argument("--to", type=int, metavar="N", help=length)
     verb.add_argument("--out", type=Path, metavar="DIR", help="where to write it (default: only compare)")
     verb.add_argument(
         "--pattern",
@@ -33,7 +34,9 @@ def add_to(verbs: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None
     verb.add_argument("--pooling", help="poolingformer: ldconv (default), mean or max")
     verb.add_argument("--positions", default="copy", help="copy (default), interpolate or random")
     verb.add_argument("--period", type=int, metavar="N", help="copy the first N positions only")
-    verb.add_argument("--task", help="encode, fill, classify, tag, answer or choose (default: the model's)")
+    verb.add_argument(
+        "--task", help="encode, fill, classify, tag, answer, choose or summarise (default: the model's)"
+    )
     verb.add_argument("--force", action="store_true", help="replace a model that is there")
     verb.add_argument("--json", action="store_true", help="print JSON")
     verb.set_defaults(run=run)

@@ -16,6 +16,7 @@ from longspan.layout import Layout
 from longspan.look.presets import PRESETS
 from longspan.models.config import EncoderConfig
 from longspan.models.longformer import LongformerConfig
+from longspan.models.seq2seq import Seq2SeqConfig
 from longspan.models.stitched import StitchedConfig
 
 USUAL = 4096
@@ -86,6 +87,8 @@ def subject(model: EncoderConfig | str | Path) -> Subject:
     modules = read_modules(folder)
     place = modules.transformer if modules else folder
     _, config = read_config(read_json(inside(place, "config.json")))
+    if isinstance(config, Seq2SeqConfig):  # its decoder sees everything
+        config = config.encoder
     return Subject(folder.resolve().name if Path(name).expanduser().is_dir() else name, config)
 
 

@@ -11,7 +11,7 @@ from torch.utils._python_dispatch import TorchDispatchMode
 from longspan.checkpoints.fit import NothingDrawn
 from longspan.layout import Layout
 from longspan.models.config import EncoderConfig
-from longspan.models.task import BODIES
+from longspan.models.encoders import ENCODERS
 
 _ATEN = torch.ops.aten
 _PRODUCTS = {_ATEN.mm, _ATEN.addmm, _ATEN.bmm, _ATEN.baddbmm}
@@ -49,7 +49,7 @@ def trial(config: EncoderConfig, layout: Layout) -> Work:
     if config.longest < longest:  # a longer table of positions costs next to nothing
         config = replace(config, positions=longest)
     with torch.device("meta"), NothingDrawn():
-        model = BODIES[type(config)](config).eval()
+        model = ENCODERS[type(config)](config).eval()
         ids = torch.zeros(layout.size, dtype=torch.long)
     watch = _Watch({parameter.untyped_storage()._cdata for parameter in model.parameters()})
     with torch.no_grad(), watch:

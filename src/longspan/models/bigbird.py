@@ -51,7 +51,8 @@ class BigBirdConfig(EncoderConfig):
     "A decoder: full attention to what came before."
     bias: bool = True
     "Queries, keys and values have biases."
-    rescale_embeddings: bool = False
+    out_bias: bool = True
+    "And so has what stands behind attention."
     bert_heads: bool = False
     "Heads of BERT, which are told the types: a lengthened model keeps the head that it was trained with."
 
@@ -107,10 +108,10 @@ class BigBird(nn.Module):
     def __init__(self, config: BigBirdConfig) -> None:
         super().__init__()
         self.config = config
-        scale = config.width**0.5 if config.rescale_embeddings else 1.0
-        self.embeddings = body.embeddings(config, scale=scale, norm_last=True)
+        self.embeddings = body.embeddings(config, norm_last=True)
         # No attention dropout: neither the paper's code nor Hugging Face's drops any in the sparse path.
-        self.layers = body.layers(config, SelfAttention, bias=config.bias, dropout=0.0)
+        biases = {"bias": config.bias, "out_bias": config.out_bias}
+        self.layers = body.layers(config, SelfAttention, **biases, dropout=0.0)
         self.relative_bias = body.relative_bias(config)
         self.checkpointing = False
         body.initialise(self, config.init_std)

@@ -16,7 +16,7 @@ from longspan.nn.linear import Linear
 from longspan.nn.relative import RelativeBias
 
 
-def embeddings(config: EncoderConfig, *, scale: float = 1.0, norm_last: bool = False) -> Embeddings:
+def embeddings(config: EncoderConfig, *, norm_last: bool = False) -> Embeddings:
     """The embeddings of a config."""
     return Embeddings(
         vocab=config.vocab_size,
@@ -27,7 +27,8 @@ def embeddings(config: EncoderConfig, *, scale: float = 1.0, norm_last: bool = F
         offset=config.position_offset,
         eps=config.norm_eps,
         dropout=config.dropout,
-        scale=scale,
+        scale=config.width**0.5 if config.rescale_embeddings else 1.0,
+        norm=not config.norm_first,
         norm_last=norm_last,
     )
 
@@ -45,8 +46,11 @@ def layers(
             act=config.activation,
             eps=config.norm_eps,
             dropout=config.dropout,
+            activation_dropout=config.activation_dropout,
+            norm_first=config.norm_first,
+            closing=config.norm_first and layer == config.layers - 1,
         )
-        for _ in range(config.layers)
+        for layer in range(config.layers)
     )
 
 

@@ -36,8 +36,15 @@ class EncoderConfig:
     activation: str = "gelu"
     head_activation: str = "usual"
     'In the head of fill, classify and choose; "usual" is what the family has there.'
+    norm_first: bool = False
+    """Norms stand before the blocks and one behind the last, none behind the embeddings, as in Pegasus; else
+    behind the residuals, as in BERT."""
+    rescale_embeddings: bool = False
+    "Words are multiplied by the square root of the width."
     dropout: float = 0.1
     attention_dropout: float = 0.1
+    activation_dropout: float = 0.0
+    "Within feed-forward blocks."
     norm_eps: float = 1e-5
     init_std: float = 0.02
     pad_id: int = 0
@@ -59,7 +66,7 @@ class EncoderConfig:
         activation(self.activation)
         if self.head_activation != "usual":
             activation(self.head_activation)
-        for name in ("dropout", "attention_dropout"):
+        for name in ("dropout", "attention_dropout", "activation_dropout"):
             number(name, getattr(self, name), 0.0, 1.0, below=True)
         number("norm_eps", self.norm_eps, 1e-20, 1.0)
         number("init_std", self.init_std, 0.0, 100.0)

@@ -91,6 +91,9 @@ class EtcConfig(EncoderConfig):
                 raise bad(name, f"one of {', '.join(known)}", getattr(self, name))
         if self.buckets:
             raise bad("buckets", "0 in an ETC", self.buckets, "It has labels of its own: see `distance`.")
+        for name in ("norm_first", "rescale_embeddings", "activation_dropout"):
+            if getattr(self, name):
+                raise bad(name, "left out in an ETC, which has no such thing", getattr(self, name))
         for name in ("long_type", "global_type"):
             whole(name, getattr(self, name), 0, most=self.types - 1)
         for name in ("sentence_id", "question_id", "paragraph_id"):

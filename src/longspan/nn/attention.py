@@ -32,10 +32,12 @@ class SelfAttention(nn.Module):
     `kept` takes the keys and values of these rows and gives those that are seen: with rows of earlier calls.
     """
 
-    def __init__(self, width: int, heads: int, *, bias: bool = True, dropout: float = 0.0) -> None:
+    def __init__(
+        self, width: int, heads: int, *, bias: bool = True, out_bias: bool = True, dropout: float = 0.0
+    ) -> None:
         super().__init__()
         self.qkv = Linear(width, 3 * width, bias=bias)
-        self.out = Linear(width, width)
+        self.out = Linear(width, width, bias=out_bias)
         self.heads, self.dropout = heads, dropout
 
     def forward(

@@ -16,6 +16,10 @@ Seen = tuple[Tensor, Tensor]
 """Keys and values (K, H, D)."""
 
 
+ROOM = 2**14
+"""Rows that room is taken for at once: 16 texts of 1,024 tokens."""
+
+
 class CrossAttention(nn.Module):
     """x (N, C) to the context of each row (N, C), before `out`, from keys and values of other rows."""
 
@@ -37,17 +41,21 @@ class CrossAttention(nn.Module):
 
 
 class Rows:
-    """Keys and values of rows that a layer decoded: they stay where they are, and more come behind."""
+    """Keys and values of rows that a layer decoded: they stay where they are, and more come behind.
 
-    def __init__(self) -> None:
+    There is room for `most` rows from the start, as memory costs nothing until it is written to; where that
+    is more than ROOM, the room doubles when it is full.
+    """
+
+    def __init__(self, most: int) -> None:
         self._room: Tensor | None = None
-        self._count = 0
+        self._count, self._most = 0, most
 
     def add(self, k: Tensor, v: Tensor) -> Seen:
-        """All keys and values so far (K, H, D), these behind the others; memory doubles when it is full."""
+        """All keys and values so far (K, H, D), these behind the others."""
         begin, self._count = self._count, self._count + len(k)
         if self._room is None or self._count > self._room.shape[1]:
-            room = k.new_empty(2, max(256, 2 * self._count), *k.shape[1:])
+            room = k.new_empty(2, min(self._most, max(ROOM, 2 * self._count)), *k.shape[1:])
             if self._room is not None:
                 room[:, :begin] = self._room[:, :begin]
             self._room = room
@@ -68,7 +76,8 @@ class Looks(NamedTuple):
 class DecoderLayer(nn.Module):
     """x (N, C) through self-attention, cross-attention and feed-forward, each with a residual and a norm.
 
-    Norms stand behind the residuals as in BART, or before the blocks as in Pegasus (`norm_first`).
+    Norms stand behind the residuals as in BART, or before the blocks as in Pegasus (`norm_first`), where the
+    last layer, which is `closing`, has one more behind it.
     """
 
     def __init__(
@@ -81,16 +90,19 @@ class DecoderLayer(nn.Module):
         eps: float,
         dropout: float,
         attention_dropout: float = 0.0,
+        activation_dropout: float = 0.0,
         bias: bool = True,
         norm_first: bool = False,
+        closing: bool = False,
     ) -> None:
         super().__init__()
-        self.attention = SelfAttention(width, heads, bias=bias, dropout=attention_dropout)
+        self.attention = SelfAttention(width, heads, bias=bias, out_bias=bias, dropout=attention_dropout)
         self.cross = CrossAttention(width, heads, bias=bias, dropout=attention_dropout)
-        self.feed_forward = FeedForward(width, inner, act)
+        self.feed_forward = FeedForward(width, inner, act, dropout=activation_dropout)
         self.attention_norm, self.cross_norm, self.feed_forward_norm = (
             nn.LayerNorm(width, eps) for _ in range(3)
         )
+        self.closing_norm = nn.LayerNorm(width, eps) if closing else None
         self.dropout, self.norm_first = dropout, norm_first
 
     def forward(self, x: Tensor, seen: Seen, looks: Looks, past: Rows | None = None) -> Tensor:
@@ -98,7 +110,8 @@ class DecoderLayer(nn.Module):
         back = partial(self.attention, pairs=looks.back, kept=None if past is None else past.add)
         x = self._block(x, self.attention_norm, self.attention.out, back)
         x = self._block(x, self.cross_norm, self.cross.out, lambda y: self.cross(y, seen, looks.across))
-        return self._block(x, self.feed_forward_norm, self.feed_forward, lambda y: y)
+        x = self._block(x, self.feed_forward_norm, self.feed_forward, lambda y: y)
+        return x if self.closing_norm is None else self.closing_norm(x)
 
     def _block(
         self, x: Tensor, norm: nn.LayerNorm, out: nn.Module, context: Callable[[Tensor], Tensor]

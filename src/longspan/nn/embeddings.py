@@ -15,6 +15,7 @@ class Embeddings(nn.Module):
 
     Position p of a document reads row p + `offset` of the table (RoBERTa keeps its first rows for padding).
     Without `types` there is no such table (MPNet). Tables that are `narrow` are projected to C (ELECTRA).
+    Words may be multiplied by a `scale`, and the `norm` be missing (Pegasus) or follow dropout (BigBird).
     """
 
     def __init__(
@@ -29,6 +30,7 @@ class Embeddings(nn.Module):
         eps: float,
         dropout: float,
         scale: float = 1.0,
+        norm: bool = True,
         norm_last: bool = False,
     ) -> None:
         super().__init__()
@@ -36,7 +38,7 @@ class Embeddings(nn.Module):
         self.words = nn.Embedding(vocab, size)
         self.positions = nn.Embedding(positions + offset, size)
         self.types = nn.Embedding(types, size) if types else None
-        self.norm = nn.LayerNorm(size, eps)
+        self.norm = nn.LayerNorm(size, eps) if norm else None
         self.projection = None if narrow is None else Linear(narrow, width)
         self.offset, self.limit, self.scale = offset, positions, scale
         self.dropout, self.norm_last = dropout, norm_last
@@ -57,10 +59,11 @@ class Embeddings(nn.Module):
         if self.types is not None:
             x = x.add_(self.types.weight[0] if types is None else self.types(types))
         x = x.add_(self.positions(places))
-        if self.norm_last:
-            x = self.norm(F.dropout(x, self.dropout, self.training))
-        else:
-            x = F.dropout(self.norm(x), self.dropout, self.training)
+        if self.norm is not None and not self.norm_last:
+            x = self.norm(x)
+        x = F.dropout(x, self.dropout, self.training)
+        if self.norm is not None and self.norm_last:
+            x = self.norm(x)
         if self.projection is not None:
             x = self.projection(x)  # (N, narrow) -> (N, C)
         found: Tensor = x

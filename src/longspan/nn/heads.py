@@ -12,7 +12,7 @@ from longspan.errors import bad
 from longspan.layout import Layout
 from longspan.nn.activations import activation
 from longspan.nn.layer import FeedForward
-from longspan.nn.linear import Linear
+from longspan.nn.linear import Linear, wide
 from longspan.nn.rows import ROWS
 
 POOLINGS = ("mean", "first", "max", "salient")
@@ -36,6 +36,20 @@ class MaskedLanguageHead(nn.Module):
         return self.decoder(self.norm(self.act(self.dense(x))))  # type: ignore[no-any-return]
 
 
+class NextWordHead(nn.Module):
+    """The word behind each row: (N, C) -> (N, vocab). The decoder's weight is the embedding's."""
+
+    def __init__(self, words: nn.Embedding) -> None:
+        super().__init__()
+        vocab, size = words.weight.shape
+        self.decoder = Linear(size, vocab, bias=False)
+        self.decoder.weight = cast(nn.Parameter, words.weight)
+        self.bias = nn.Buffer(torch.zeros(1, vocab))  # not trained, but part of BART's files
+
+    def forward(self, x: Tensor) -> Tensor:
+        return self.decoder(wide(x), plus=wide(self.bias).expand(len(x), -1))  # type: ignore[no-any-return]
+
+
 class FirstTokenHead(nn.Module):
     """Numbers for each document, read from its first token: (N, C) -> (documents, labels)."""
 
@@ -45,11 +59,23 @@ class FirstTokenHead(nn.Module):
         self.act, self.dropout, self.drop_first = activation(act), dropout, drop_first
 
     def forward(self, x: Tensor, layout: Layout, types: Tensor | None = None) -> Tensor:
-        x = x[first_rows(layout).to(x.device)]  # (N, C) -> (documents, C)
+        x = x[self.rows(layout).to(x.device)]  # (N, C) -> (documents, C)
         if self.drop_first:
             x = F.dropout(x, self.dropout, self.training)
         x = F.dropout(self.act(self.dense(x)), self.dropout, self.training)
         return self.out(x)  # type: ignore[no-any-return]
+
+    def rows(self, layout: Layout) -> Tensor:
+        """The rows that are read, (documents,)."""
+        return first_rows(layout)
+
+
+class LastTokenHead(FirstTokenHead):
+    """The same, read from the last token of each document, which alone has seen all of it in a decoder."""
+
+    def rows(self, layout: Layout) -> Tensor:
+        lengths = np.bincount(layout.sites.document[layout.sites.exists], minlength=layout.documents)
+        return first_rows(layout) + torch.from_numpy(lengths - 1)
 
 
 class TokenHead(nn.Module):

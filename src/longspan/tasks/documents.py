@@ -86,10 +86,13 @@ def prepared(
     model: TaskModel, task: Task, names: Sequence[str], encodings: Sequence[Encoding], options: Options
 ) -> list[Document]:
     """Encodings, called `names` in errors, as documents that the model can read."""
-    config, longest = model.config, model.config.longest
+    config, longest = model.config, model.longest
     limit = longest if options.limit is None else options.limit
     if limit > longest:
         raise bad("limit", f"at most {longest}, what the model reads at once", limit)
+    if options.overflow == "window" and not task.windows:
+        repair = f"There is no way to {task.name} a document window by window."
+        raise bad("overflow", "'error' or 'truncate'", "window", repair)
     marks = _marks(model, task, encodings, options.global_tokens)
     if isinstance(config, StitchedConfig):
         return [
@@ -97,7 +100,7 @@ def prepared(
             for name, encoding in zip(names, encodings, strict=True)
         ]
     return [
-        _document(name, encoding, marked, task.shortened, limit, options)
+        _document(name, encoding, marked, task, limit, options)
         for name, encoding, marked in zip(names, encodings, marks, strict=True)
     ]
 
@@ -125,7 +128,7 @@ def _marks(model: TaskModel, task: Task, encodings: Sequence[Encoding], given: A
 
 
 def _document(
-    name: str, encoding: Encoding, marked: BoolArray, shortened: int | None, limit: int, options: Options
+    name: str, encoding: Encoding, marked: BoolArray, task: Task, limit: int, options: Options
 ) -> Document:
     """The document called `name` in errors, in pieces of at most `limit` tokens."""
     size = len(encoding)
@@ -134,14 +137,10 @@ def _document(
     if size <= limit:
         return Document(encoding, marked, [Piece(np.arange(size), np.ones(size, bool))])
     if options.overflow == "error":
-        raise bad(
-            name,
-            f"at most {limit} tokens long",
-            size,
-            "Read it in windows (overflow='window'), cut it (overflow='truncate'), "
-            "or take a model with more positions.",
-        )
-    body = _shortened(encoding, shortened)
+        ways = "Read it in windows (overflow='window'), cut" if task.windows else "Cut"
+        repair = f"{ways} it (overflow='truncate'), or take a model with more positions."
+        raise bad(name, f"at most {limit} tokens long", size, repair)
+    body = _shortened(encoding, task.shortened)
     room = limit - (size - body.size)
     if room < 1:
         beside = f"{size - body.size} tokens of special tokens and the other part"

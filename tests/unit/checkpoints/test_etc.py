@@ -12,8 +12,8 @@ import torch
 from longspan.checkpoints import load_model, save_model
 from longspan.errors import CheckpointError, InputError
 from longspan.layout import Layout
+from longspan.models.build import READING, build
 from longspan.models.etc import Etc, EtcConfig
-from longspan.models.task import TASKS, build
 from unit.checkpoints import bundle
 from unit.checkpoints.etc_oracle import Array, streams, variables
 
@@ -131,7 +131,7 @@ def test_what_was_read_is_saved_as_ours_and_comes_back_bit_for_bit(switches: str
     assert weights[0] == weights[1]
 
 
-@pytest.mark.parametrize("task", TASKS)
+@pytest.mark.parametrize("task", READING)
 @pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16])
 def test_models_for_all_tasks_come_back_bit_for_bit(task: str, dtype: torch.dtype, tmp_path: Path) -> None:
     config = EtcConfig(

@@ -17,8 +17,9 @@ from longspan.cli import main
 from longspan.errors import CheckpointError, InputError
 from longspan.layout import Layout
 from longspan.models.bert import BertConfig
+from longspan.models.build import build
 from longspan.models.longformer import LongformerConfig
-from longspan.models.task import TaskModel, build
+from longspan.models.task import TaskModel
 from longspan.nn.attention import LongformerAttention
 from longspan.nn.heads import PoolingHead
 from longspan.text.tokenizer import Tokenizer
@@ -90,7 +91,7 @@ def test_a_bert_gets_a_row_for_padding_and_its_global_projections_are_copies() -
     assert isinstance(target.config, LongformerConfig)
     assert (target.config.radius, target.config.position_offset) == ((8, 4), 1)
     assert target.get_parameter(module.POSITIONS)[0].abs().sum() == 0
-    attention = target.body.layers[1].attention
+    attention = target.get_submodule("body.layers.1.attention")
     assert isinstance(attention, LongformerAttention)
     keys = attention.qkv.weight[12:24]
     assert torch.equal(attention.global_key.weight, keys)

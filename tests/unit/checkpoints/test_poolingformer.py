@@ -16,10 +16,11 @@ from longspan.errors import InputError
 from longspan.layout import Layout
 from longspan.models.bert import BertConfig
 from longspan.models.bigbird import BigBirdConfig
+from longspan.models.build import READING, build
 from longspan.models.longformer import LongformerConfig
 from longspan.models.mpnet import MPNetConfig
 from longspan.models.poolingformer import PoolingformerConfig
-from longspan.models.task import TASKS, TaskModel, build
+from longspan.models.task import TaskModel
 from longspan.nn.quantised import QuantisedLinear, quantise
 from longspan.reader import Reader
 from unit.models.tiny import some_ids, unsettle
@@ -48,7 +49,7 @@ def source_of(config: Any, task: str = "encode") -> TaskModel:
 
 
 @torch.no_grad()
-@pytest.mark.parametrize("task", TASKS)
+@pytest.mark.parametrize("task", READING)
 def test_what_is_saved_is_loaded_with_the_same_bits(task: str, tmp_path: Path) -> None:
     model = model_of(task)
     save_model(model, tmp_path)
@@ -128,7 +129,7 @@ def test_int8_reads_almost_the_same(options: dict[str, Any]) -> None:
     model = model_of(**options)
     before = model(IDS, LAYOUT)
     quantise(model)
-    second: Any = model.body.layers[0].get_submodule("attention.second")
+    second: Any = model.get_submodule("body.layers.0.attention.second")
     assert bool(options) or isinstance(second.query, QuantisedLinear)
     assert torch.cosine_similarity(model(IDS, LAYOUT), before).min() > 0.999
 

@@ -10,7 +10,7 @@ from longspan.checkpoints import load_model, save_model
 from longspan.checkpoints.sentence_transformers import read_modules
 from longspan.errors import CheckpointError, InputError
 from longspan.models.bert import BertConfig
-from longspan.models.task import build
+from longspan.models.build import build
 from longspan.nn.heads import PoolingHead
 
 SMALL = BertConfig(vocab_size=41, width=12, layers=1, heads=3, feed_forward=20, positions=64)

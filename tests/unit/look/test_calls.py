@@ -9,7 +9,7 @@ from longspan.engine.plan import plan
 from longspan.layout import Layout
 from longspan.look.trial import trial
 from longspan.models import bert, bigbird, etc, longformer, mpnet, poolingformer, stitched
-from longspan.models.task import BODIES
+from longspan.models.encoders import ENCODERS
 from longspan.nn import attention
 from unit.look.models import DOCUMENTS, layout_of, subjects
 from unit.models.tiny import some_ids
@@ -33,7 +33,7 @@ def test_calls_are_what_the_forward_pass_plans(name: str, monkeypatch: pytest.Mo
     for module in MODULES:
         monkeypatch.setattr(module, "plan", recorded)
     with torch.no_grad():
-        BODIES[type(config)](config).eval()(some_ids(layout.size), layout)
+        ENCODERS[type(config)](config).eval()(some_ids(layout.size), layout)
     made = {call for layer in config.calls(layout) for call in layer}
     assert asked == {(call.pattern, call.queries, call.keys) for call in made}
 

@@ -16,8 +16,8 @@ from longspan.look.subject import Subject
 from longspan.look.trial import trial
 from longspan.models.bert import BertConfig
 from longspan.models.config import EncoderConfig
+from longspan.models.encoders import ENCODERS
 from longspan.models.longformer import LongformerConfig
-from longspan.models.task import BODIES
 from unit.look.models import layout_of, subjects
 from unit.models.tiny import SIZES, some_ids
 
@@ -46,7 +46,7 @@ def test_pairs_are_those_that_the_patterns_allow(name: str) -> None:
 def test_a_trial_counts_the_parameters_and_leaves_nothing_behind(name: str) -> None:
     config, layout = subjects()[name], layout_of(name)
     work = trial(config, layout)
-    model = BODIES[type(config)](config).eval()
+    model = ENCODERS[type(config)](config).eval()
     assert work.parameters == sum(parameter.numel() for parameter in model.parameters())
     with torch.no_grad():
         assert model(some_ids(layout.size), layout).isfinite().all()  # with the plans that the trial made

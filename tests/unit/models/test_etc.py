@@ -11,8 +11,8 @@ from longspan.engine.relations import Relations
 from longspan.errors import InputError
 from longspan.layout import Layout
 from longspan.models.bert import Bert, BertConfig
+from longspan.models.build import READING, build
 from longspan.models.etc import Etc, EtcConfig, bigbird_etc_base, bigbird_etc_large, etc_base, etc_large
-from longspan.models.task import TASKS, build
 from longspan.nn.rows import ROWS
 from longspan.text.outlines import blocks
 from longspan.text.structure import Outline, Structure
@@ -239,7 +239,7 @@ def test_a_longer_document_has_larger_blocks_not_more_global_tokens() -> None:
         assert config.structure(Layout.packed([n])).globals.size == expected
 
 
-@pytest.mark.parametrize("task", TASKS)
+@pytest.mark.parametrize("task", READING)
 def test_every_head_stands_on_the_long_stream(task: str) -> None:
     torch.manual_seed(0)
     model = build(EtcConfig(**SMALL), task, labels=3).eval()

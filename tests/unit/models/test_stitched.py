@@ -13,8 +13,8 @@ from longspan.checkpoints.salience import counted, shipped
 from longspan.errors import InputError
 from longspan.layout import Layout
 from longspan.models.bert import Bert, BertConfig
+from longspan.models.build import build
 from longspan.models.stitched import Stitched, StitchedConfig, blocks_of
-from longspan.models.task import build
 from longspan.reader import Reader
 from longspan.search.passages import PARTS, encode
 from longspan.text.blocks import in_blocks

@@ -25,17 +25,24 @@ def is_original(raw: Raw) -> bool:
 def read(raw: Raw) -> LongformerConfig:
     """Our config of theirs."""
     read = common(raw, pad=1, defaults={}, offset=True)
-    layers = whole("num_hidden_layers", read["layers"], 1, most=1024)
+    layers, original = whole("num_hidden_layers", read["layers"], 1, most=1024), is_original(raw)
+    gaps = {"dilation": dilation(raw, layers)} if original else {}
+    return made(LongformerConfig, read | gaps | {"radius": radii(raw, layers, one_sided=original)})
+
+
+def radii(raw: Raw, layers: int, *, one_sided: bool) -> tuple[int, ...]:
+    """What each layer sees on each side; Hugging Face counts both, allenai one."""
     window = numbers("attention_window", raw.get("attention_window", 512), layers)
-    if is_original(raw):
-        return made(LongformerConfig, read | {"radius": window, "dilation": _dilation(raw, layers)})
+    if one_sided:
+        return window
     odd = next((size for size in window if size % 2), None)
     if odd is not None:
         raise bad("attention_window", "even, as it counts both sides", odd, f"Write {odd + 1}.")
-    return made(LongformerConfig, read | {"radius": tuple(size // 2 for size in window)})
+    return tuple(size // 2 for size in window)
 
 
-def _dilation(raw: Raw, layers: int) -> tuple[int, ...]:
+def dilation(raw: Raw, layers: int) -> tuple[int, ...]:
+    """The gaps in the windows of allenai's files."""
     if raw.get("autoregressive", False) is not False:
         raise bad("autoregressive", "false", raw["autoregressive"], "The released code never was causal.")
     if "attention_mode" in raw and text(raw, "attention_mode") not in MODES:

@@ -1,0 +1,191 @@
+"""BART's files, and what those of all models with a decoder have in common."""
+
+from collections.abc import Mapping
+from typing import Any
+
+from longspan.checkpoints.families.base import Family
+from longspan.checkpoints.schema import Raw, flag, made, refuse_unsupported
+from longspan.errors import bad, whole
+from longspan.models.bert import BertConfig
+from longspan.models.config import LARGEST, EncoderConfig
+from longspan.models.seq2seq import Seq2SeqConfig
+
+READING = {
+    "vocab_size": "vocab_size",
+    "d_model": "width",
+    "encoder_layers": "layers",
+    "encoder_attention_heads": "heads",
+    "encoder_ffn_dim": "feed_forward",
+    "activation_function": "activation",
+    "dropout": "dropout",
+    "attention_dropout": "attention_dropout",
+    "activation_dropout": "activation_dropout",
+    "init_std": "init_std",
+    "pad_token_id": "pad_id",
+}
+"""Their names and ours of what the encoder, and all but sizes of the decoder, is made by."""
+WRITING = {
+    "decoder_layers": "layers",
+    "decoder_attention_heads": "heads",
+    "decoder_ffn_dim": "feed_forward",
+    "decoder_start_token_id": "start_id",
+    "bos_token_id": "bos_id",
+    "eos_token_id": "eos_id",
+}
+DEFAULTS: dict[str, Any] = {
+    "vocab_size": 50265,
+    "d_model": 1024,
+    "encoder_layers": 12,
+    "encoder_attention_heads": 16,
+    "encoder_ffn_dim": 4096,
+    "decoder_layers": 12,
+    "decoder_attention_heads": 16,
+    "decoder_ffn_dim": 4096,
+    "activation_function": "gelu",
+    "dropout": 0.1,
+    "attention_dropout": 0.0,
+    "activation_dropout": 0.0,
+    "init_std": 0.02,
+    "pad_token_id": 1,
+    "bos_token_id": 0,
+    "eos_token_id": 2,
+    "decoder_start_token_id": 2,
+}
+"""What a field that is not there means to BART and LED."""
+FIELDS = {*READING, *WRITING, "scale_embedding"} - {"pad_token_id", "bos_token_id", "eos_token_id"}
+"""All that mean nothing to families without a decoder."""
+BEFORE = 2
+"""Rows of BART's position tables before position 0."""
+_FIXED = {
+    "normalize_before": False,
+    "add_final_layer_norm": False,
+    "static_position_embeddings": False,
+    "normalize_embedding": True,
+    "extra_pos_embeddings": BEFORE,
+}
+"""What files of 2020 say of BART, and must."""
+
+
+def read_fields(
+    raw: Raw, defaults: Raw, kind: type[EncoderConfig], reader: dict[str, Any], **writer: Any
+) -> Seq2SeqConfig:
+    """The config of the fields that all have, and of ours for the encoder, `reader`, and the decoder."""
+    refuse_unsupported(raw)
+    given = {**defaults, **{name: value for name, value in raw.items() if value is not None}}
+    if isinstance(given["eos_token_id"], list) and len(given["eos_token_id"]) == 1:
+        given["eos_token_id"] = given["eos_token_id"][0]
+    read, written = ({ours: given[theirs] for theirs, ours in names.items()} for names in (READING, WRITING))
+    encoder = made(kind, read | {"types": 0, "norm_eps": 1e-5} | reader, READING)
+    return made(Seq2SeqConfig, written | writer | {"encoder": encoder}, WRITING)
+
+
+def length(raw: Raw, name: str, default: int) -> int:
+    """A field that counts positions."""
+    return whole(name, raw.get(name, default), 1, most=LARGEST)
+
+
+def read(raw: Raw) -> Seq2SeqConfig:
+    """Our config of BART's."""
+    for name, only in _FIXED.items():
+        if raw.get(name, only) != only:
+            raise bad(name, repr(only), raw[name], "Longspan reads BART only as it was released.")
+    rows = {"positions": length(raw, "max_position_embeddings", 1024), "position_offset": BEFORE}
+    scaled = {"rescale_embeddings": flag(raw, "scale_embedding", False)}
+    return read_fields(raw, DEFAULTS, BertConfig, rows | scaled, **rows)
+
+
+def write_fields(config: Seq2SeqConfig) -> dict[str, Any]:
+    """What all have."""
+    reading = {theirs: getattr(config.encoder, ours) for theirs, ours in READING.items()}
+    writing = {theirs: getattr(config, ours) for theirs, ours in WRITING.items()}
+    return reading | writing | {"is_encoder_decoder": True}
+
+
+def write(config: Seq2SeqConfig) -> dict[str, Any]:
+    """BART's config of ours."""
+    scaled = config.encoder.rescale_embeddings
+    return write_fields(config) | {"max_position_embeddings": config.positions, "scale_embedding": scaled}
+
+
+def unlike_bart(config: Seq2SeqConfig, offset: int, *, same: bool, pegasus: bool = False) -> str | None:
+    """What none has words for; with `same`, encoder and decoder have the same number of positions."""
+    encoder, others = config.encoder, ("buckets", "types")
+    if any(getattr(encoder, name) for name in others):
+        return "token types or biases by distance before a decoder"
+    if encoder.norm_first != pegasus:
+        return "norms that stand elsewhere"
+    if {encoder.position_offset, config.position_offset} != {offset}:
+        return f"positions that do not begin in row {offset}"
+    if same and encoder.positions != config.positions:
+        return "a decoder with other positions than its encoder"
+    return None if encoder.norm_eps == 1e-5 else "another epsilon of norms"
+
+
+def cannot(config: Seq2SeqConfig) -> str | None:
+    """What BART has no words for."""
+    if getattr(config.encoder, "radius", None) is not None:
+        return "a window"
+    return unlike_bart(config, BEFORE, same=True) or (None if config.bias else "attention without biases")
+
+
+def side(side: str, ours: Mapping[str, tuple[str, ...]]) -> dict[str, tuple[str, ...]]:
+    """Names of a side's modules, those of its layers among them."""
+    layer = {
+        "attention_norm": ("self_attn_layer_norm",),
+        "feed_forward.up": ("fc1",),
+        "feed_forward.down": ("fc2",),
+        "feed_forward_norm": ("final_layer_norm",),
+    }
+    named = {
+        f"{side}.layers.#.{name}": tuple(f"{side}.layers.#.{one}" for one in theirs)
+        for name, theirs in (layer | dict(ours)).items()
+    }
+    return named | {
+        f"{side}.embeddings.positions": (f"{side}.embed_positions",),
+        f"{side}.embeddings.norm": (f"{side}.layernorm_embedding",),
+        f"{side}.layers.#.closing_norm": (f"{side}.layernorm_embedding",),  # Pegasus: not what it is called
+    }
+
+
+def _projections(*names: str) -> tuple[str, ...]:
+    return tuple(f"{name}_proj" for name in names)
+
+
+_SELF = {
+    "attention.qkv": _projections("self_attn.q", "self_attn.k", "self_attn.v"),
+    "attention.out": _projections("self_attn.out"),
+}
+DECODER = side(
+    "decoder",
+    _SELF
+    | {
+        "cross.query": _projections("encoder_attn.q"),
+        "cross.kv": _projections("encoder_attn.k", "encoder_attn.v"),
+        "cross.out": _projections("encoder_attn.out"),
+        "cross_norm": ("encoder_attn_layer_norm",),
+    },
+)
+WORDS = {"encoder.embeddings.words": ("shared",)}
+_TIED = ("encoder.embed_tokens.weight", "decoder.embed_tokens.weight")
+
+BART = Family(
+    model_type="bart",
+    name="Bart",
+    own_type="longspan-seq2seq",
+    kind=Seq2SeqConfig,
+    prefix="model.",
+    heads={
+        "encode": {},
+        "summarise": {"decoder": "lm_head", "bias": "final_logits_bias"},
+        "classify": {"dense": "classification_head.dense", "out": "classification_head.out_proj"},
+        "answer": {"out": "qa_outputs"},
+    },
+    ties={"lm_head.weight": "{body}shared.weight"},
+    body_ties={f"{{body}}{name}": "{body}shared.weight" for name in _TIED},
+    read=read,
+    write=write,
+    cannot=cannot,
+    body=WORDS | side("encoder", _SELF) | DECODER,
+    pretrained="summarise",
+    bare="summarise",
+)

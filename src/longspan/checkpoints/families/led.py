@@ -1,0 +1,111 @@
+"""LED's files, a BART with Longformer's encoder: Hugging Face's, and allenai's original ones."""
+
+from dataclasses import replace
+from typing import Any
+
+from longspan.checkpoints.families.bart import (
+    BART,
+    BEFORE,
+    DECODER,
+    DEFAULTS,
+    WORDS,
+    length,
+    read_fields,
+    side,
+    unlike_bart,
+    write_fields,
+)
+from longspan.checkpoints.families.longformer import ORIGINAL, dilation, radii
+from longspan.checkpoints.safe_files import Part
+from longspan.checkpoints.schema import Raw
+from longspan.checkpoints.store import Weights
+from longspan.errors import whole
+from longspan.models.longformer import LongformerConfig
+from longspan.models.seq2seq import Seq2SeqConfig
+
+POSITIONS = ("max_encoder_position_embeddings", "max_decoder_position_embeddings")
+_ATTENTION = "self_attn.longformer_self_attn"
+
+
+def is_original(raw: Raw) -> bool:
+    """Whether allenai's code wrote it: a BART with a window on one side, and fields of its own."""
+    return raw.get("model_type") in (None, "bart", "led") and (
+        any(name in raw and "encoder_layers" in raw for name in ORIGINAL)
+        or (raw.get("model_type") == "bart" and "attention_window" in raw)
+    )
+
+
+def read(raw: Raw) -> Seq2SeqConfig:
+    """Our config of LED's, Hugging Face's or allenai's."""
+    layers = whole("encoder_layers", raw.get("encoder_layers", 12), 1, most=1024)
+    original = is_original(raw)
+    encoder = {
+        "positions": length(raw, POSITIONS[0], 16384),
+        "position_offset": 0,
+        "radius": radii(raw, layers, one_sided=original),
+        "dilation": dilation(raw, layers) if original else 1,
+    }
+    return read_fields(raw, DEFAULTS, LongformerConfig, encoder, positions=length(raw, POSITIONS[1], 1024))
+
+
+def without_first_rows(raw: Raw, weights: Weights) -> Weights:
+    """The weights of a LED; allenai's keep two rows before position 0, as BART does, which are never read."""
+    if not is_original(raw):
+        return weights
+    tables = {name for name in weights.shapes if name.endswith(".embed_positions.weight")}
+    shapes = {
+        name: ((shape[0] - BEFORE, *shape[1:]), dtype) if name in tables else (shape, dtype)
+        for name, (shape, dtype) in weights.shapes.items()
+    }
+    return Weights([Part(shapes, lambda name: weights[name][BEFORE:] if name in tables else weights[name])])
+
+
+def write(config: Seq2SeqConfig) -> dict[str, Any]:
+    """LED's config of ours."""
+    assert isinstance(config.encoder, LongformerConfig)
+    assert isinstance(config.encoder.radius, tuple)
+    window = [2 * radius for radius in config.encoder.radius]
+    rows = dict(zip(POSITIONS, (config.encoder.positions, config.positions), strict=True))
+    return write_fields(config) | rows | {"attention_window": window}
+
+
+def cannot(config: Seq2SeqConfig) -> str | None:
+    """What LED has no words for."""
+    encoder = config.encoder
+    assert isinstance(encoder, LongformerConfig)
+    assert isinstance(encoder.radius, tuple)
+    assert isinstance(encoder.dilation, tuple)
+    if any(gap != 1 for gap in encoder.dilation):
+        return "dilation"
+    if encoder.share_global_projections:
+        return "shared global projections"
+    if any(max(encoder.radius) % radius for radius in encoder.radius):
+        return "windows that do not divide the widest"
+    if encoder.rescale_embeddings:
+        return "rescaled embeddings"
+    return unlike_bart(config, 0, same=False) or (None if config.bias else "attention without biases")
+
+
+LED = replace(
+    BART,
+    model_type="led",
+    name="LED",
+    prefix="led.",
+    read=read,
+    write=write,
+    cannot=cannot,
+    adapt=without_first_rows,
+    gone={"classify": "LED's classifier since its version 5"},
+    body=WORDS
+    | DECODER
+    | side(
+        "encoder",
+        {
+            "attention.qkv": tuple(f"{_ATTENTION}.{name}" for name in ("query", "key", "value")),
+            "attention.global_query": (f"{_ATTENTION}.query_global",),
+            "attention.global_key": (f"{_ATTENTION}.key_global",),
+            "attention.global_value": (f"{_ATTENTION}.value_global",),
+            "attention.out": ("self_attn.output",),
+        },
+    ),
+)

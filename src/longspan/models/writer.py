@@ -1,0 +1,93 @@
+"""Models with a decoder: one writes texts about documents, one reads each document a second time."""
+
+import torch
+from torch import Tensor, nn
+from torch.utils.checkpoint import checkpoint
+
+from longspan.layout import Layout
+from longspan.models.seq2seq import IGNORED, Decoder, Seq2Seq, shifted
+from longspan.models.task import TaskModel
+
+TARGETS = 64
+"""Rows whose scores of all words stand in memory at once while a loss is computed."""
+
+
+class Writer(TaskModel):
+    """Documents and what was written about them so far, to scores of all words for what comes next.
+
+    >>> from longspan.models.build import build
+    >>> from longspan.models.longformer import LongformerConfig
+    >>> from longspan.models.seq2seq import Seq2SeqConfig
+    >>> tiny = LongformerConfig(vocab_size=9, width=8, layers=2, heads=2, feed_forward=16, radius=3, types=0)
+    >>> model = build(Seq2SeqConfig(encoder=tiny, layers=2, heads=2, feed_forward=16), "summarise").eval()
+    >>> documents, texts = Layout.packed([5, 4], marked=[[0], [0]]), Layout.packed([2, 3])
+    >>> model(torch.arange(9), documents, torch.arange(5), texts).shape
+    torch.Size([5, 9])
+    """
+
+    body: Seq2Seq
+
+    def __init__(self, body: Seq2Seq, head: nn.Module) -> None:
+        super().__init__(body, head, "summarise")
+
+    @property
+    def encoder(self) -> nn.Module:
+        return self.body.encoder
+
+    @property
+    def decoder(self) -> Decoder:
+        return self.body.decoder
+
+    def forward(self, ids: Tensor, layout: Layout, written: Tensor, texts: Layout) -> Tensor:  # type: ignore[override]
+        """Scores of all words for the place behind each row of `written` (N,): (N, vocab)."""
+        return self.scores(self.hidden(ids, layout, written, texts))
+
+    def hidden(self, ids: Tensor, layout: Layout, written: Tensor, texts: Layout) -> Tensor:
+        """What the decoder makes of the texts `written` about the documents: (N, C)."""
+        return self.body.written(self.body(ids, layout), layout, written, texts)
+
+    def scores(self, x: Tensor) -> Tensor:
+        """(N, C) -> (N, vocab)."""
+        found: Tensor = self.head(x)
+        return found
+
+    def loss(
+        self,
+        ids: Tensor,
+        layout: Layout,
+        labels: Tensor,
+        texts: Layout,
+        *,
+        smoothing: float = 0.0,
+    ) -> Tensor:
+        """The mean cross entropy of the `labels` (N,), the words of the texts; -100 is not learnt.
+
+        The scores of few rows stand in memory at once; the backward pass computes them again.
+        """
+        x = self.hidden(ids, layout, shifted(labels, texts, self.body.config), texts)
+        sums = [
+            checkpoint(self._loss, rows, wanted, smoothing, use_reentrant=False)
+            for rows, wanted in zip(x.split(TARGETS), labels.split(TARGETS), strict=True)
+        ]
+        return torch.stack(sums).sum() / (labels != IGNORED).sum()
+
+    def _loss(self, x: Tensor, labels: Tensor, smoothing: float) -> Tensor:
+        return nn.functional.cross_entropy(
+            self.scores(x), labels, ignore_index=IGNORED, reduction="sum", label_smoothing=smoothing
+        )
+
+
+class Rereader(TaskModel):
+    """A document is read, then read again by the decoder, one place on; so BART answers and classifies."""
+
+    body: Seq2Seq
+
+    @property
+    def longest(self) -> int:
+        return min(self.config.longest, self.body.config.positions)
+
+    def forward(self, ids: Tensor, layout: Layout, types: Tensor | None = None) -> Tensor:
+        again = shifted(ids, layout, self.body.config)
+        x = self.body.written(self.body(ids, layout, types), layout, again, layout)
+        found: Tensor = self.head(x, layout)
+        return found
