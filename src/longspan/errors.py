@@ -1,6 +1,8 @@
 """One grammar for every error: the name, what it must be, what it is, and how to repair it."""
 
 import operator
+from collections.abc import Iterable
+from difflib import get_close_matches
 
 FARTHEST = 2**30 - 1  # no position lies beyond, which leaves room to add reaches in int32
 
@@ -51,6 +53,27 @@ def unreadable(file: object, reason: str, repair: str = "") -> DocumentError:
     '`report.pdf` cannot be read: it is encrypted. Save it without a password.'
     """
     return DocumentError(f"`{file}` cannot be read: {reason}. {repair}".rstrip())
+
+
+def guess(name: object, names: Iterable[str]) -> str:
+    """The sentence that offers the closest of some names, or nothing.
+
+    >>> guess("clasify", ["classify", "tag"])
+    'Did you mean classify?'
+    """
+    near = get_close_matches(str(name).lower(), list(names), n=1)
+    return f"Did you mean {near[0]}?" if near else ""
+
+
+def no_option(name: str, names: Iterable[str]) -> InputError:
+    """The error for an option that there is not among some names, to be raised by the caller.
+
+    >>> str(no_option("beems", ["beams", "longest"]))
+    'There is no option `beems`. Did you mean beams?'
+    """
+    all_names = list(names)
+    known = f"Options are {', '.join(all_names)}."
+    return InputError(f"There is no option `{name}`. {guess(name, all_names) or known}")
 
 
 def whole(name: str, value: object, least: int, repair: str = "", *, most: int = FARTHEST) -> int:

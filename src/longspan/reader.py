@@ -16,9 +16,10 @@ from longspan.checkpoints.load import load_model
 from longspan.checkpoints.save import save_model
 from longspan.errors import InputError, bad, whole
 from longspan.models.task import TaskModel
+from longspan.models.writer import Writer
 from longspan.nn.quantised import is_quantised, quantise
 from longspan.shapes import FloatArray
-from longspan.tasks import answer, choose, classify, encode, fill, inputs, tag
+from longspan.tasks import answer, choose, classify, encode, fill, inputs, summarise, tag
 from longspan.tasks.documents import Document, Found, Reading, prepared
 from longspan.tasks.options import Options
 from longspan.tasks.run import Step, log, run, uses_types
@@ -26,6 +27,7 @@ from longspan.tasks.table import TASKS, one_of, task_named, wrong_task
 from longspan.text.tokenizer import Encoding, Tokenizer
 
 PROMPTS = "config_sentence_transformers.json"
+GENERATION = "generation_config.json"
 
 
 def load(
@@ -48,10 +50,10 @@ def load(
     """A Reader for a folder or a model of the Hugging Face hub, downloaded as data: no code of it is run.
 
     "default" is the built-in model, which is fetched and lengthened when it is first needed.
-    `task` is encode, fill, classify, tag, answer or choose, or what Hugging Face calls it; None is what the
-    model was made for. `labels` counts or names the classes of a new head; `tokenizer` is one, or its folder,
-    if the model's folder has none. precision="int8" makes the linear layers so, for reading on a CPU.
-    `options` are those of the Reader: overflow, limit, overlap, budget, deterministic, global_tokens,
+    `task` is encode, fill, classify, tag, answer, choose or summarise, or what Hugging Face calls it; None is
+    what the model was made for. `labels` counts or names the classes of a new head; `tokenizer` is one, or
+    its folder, if the model's folder has none. precision="int8" makes the linear layers so, for reading on a
+    CPU. `options` are those of the Reader: overflow, limit, overlap, budget, deterministic, global_tokens,
     progress.
     """
     if precision not in (None, "int8"):
@@ -71,7 +73,8 @@ def load(
     )
     for note in loaded.notes:
         log.warning("%s: %s", folder_or_name, note)
-    stated = read_json(inside(loaded.folder, PROMPTS)) if (loaded.folder / PROMPTS).is_file() else {}
+    stated = _stated(loaded.folder, PROMPTS)
+    generation = _stated(loaded.folder, GENERATION) if loaded.model.task == "summarise" else {}
     model = loaded.model if device is None else loaded.model.to(device)
     if precision == "int8":
         quantise(model)
@@ -83,6 +86,7 @@ def load(
         prompts=stated.get("prompts"),
         default_prompt_name=stated.get("default_prompt_name"),
         config=loaded.config,
+        generation=generation,
         **options,
     )
 
@@ -90,8 +94,9 @@ def load(
 class Reader:
     """Text in, answers out: documents of any length, packed without padding, results in the given order.
 
-    A text gives one result, a list gives a list. A result says how many tokens were read (`n_tokens`), how
-    many were not (`truncated`), in how many `windows`: keys of a dict, or attributes of a list of findings.
+    A text gives one result, a list gives a list (summarise: always a list). A result says how many tokens
+    were read (`n_tokens`), how many were not (`truncated`), in how many `windows`: keys of a dict, or
+    attributes of a list of findings.
     `options` are the fields of longspan.tasks.options.Options; every method takes them too, for one call.
     """
 
@@ -105,6 +110,7 @@ class Reader:
         prompts: Mapping[str, str] | None = None,
         default_prompt_name: str | None = None,
         config: Mapping[str, Any] | None = None,
+        generation: Mapping[str, Any] | None = None,
         **options: Any,
     ) -> None:
         self.model, self.tokenizer, self.task = model, tokenizer, model.task
@@ -116,7 +122,7 @@ class Reader:
         self.prompts, self.default_prompt_name = inputs.prompts_by_name(prompts), default_prompt_name
         if default_prompt_name is not None:
             one_of("default_prompt_name", default_prompt_name, self.prompts)
-        self.config = dict(config or {})
+        self.config, self.generation = dict(config or {}), dict(generation or {})
         self.options = Options().but(**options)
 
     def encode(
@@ -281,6 +287,40 @@ class Reader:
         ]
         return results[0] if given.single else results
 
+    def summarise(
+        self,
+        texts: Any,
+        *,
+        query: Any = None,
+        stream: summarise.Shown | None = None,
+        seed: int | None = None,
+        **options: Any,
+    ) -> list[dict[str, Any]]:
+        """[{summary_text, n_tokens, truncated}], one for each document; a list even for a single one.
+
+        A document is a text, or a pathlib.Path that is read; several are a list. `query`, one text or one for
+        each document, is put before it. `stream` is called with the pieces of a single summary as soon as
+        they are certain, and ends it by returning False.
+        Options of writing are those of longspan.generation.options.Writing (beams, longest, shortest,
+        length_penalty, no_repeat, sample, count, ...), also by transformers' names (num_beams, max_length,
+        ...); what is not given is as the model's folder has it, else 4 beams and at most 256 tokens. With
+        count > 1 there are `summaries`, too, whose first is `summary_text`. What is drawn (sample=True)
+        depends on `seed` and the document alone.
+        """
+        if not isinstance(self.model, Writer):
+            raise wrong_task("summarise", self.task)
+        reading, asked = summarise.divided(options)
+        settings = self.options.but(**reading)
+        own = summarise.own_writing(self.config, self.generation)
+        sizes = self.model.body.config
+        writing = summarise.chosen(asked, own, positions=sizes.positions, vocab=sizes.vocab_size)
+        given = inputs.documents("texts", texts)
+        encodings = self.tokenizer.encode_many(summarise.with_queries(given.items, query))
+        documents = prepared(self.model, TASKS["summarise"], given.names, encodings, settings)
+        return summarise.write(
+            self.model, self.tokenizer, documents, settings, writing, seed=seed, shown=stream
+        )
+
     def save(self, folder: str | Path) -> None:
         """Write the model and the tokenizer, so that longspan.load and transformers can read them."""
         labels = self.labels or None
@@ -289,11 +329,14 @@ class Reader:
         if self.prompts:
             stated = {"prompts": self.prompts, "default_prompt_name": self.default_prompt_name}
             (Path(folder) / PROMPTS).write_text(json.dumps(stated, indent=2) + "\n", encoding="utf-8")
+        if self.generation:
+            text = json.dumps(self.generation, indent=2, ensure_ascii=False)
+            (Path(folder) / GENERATION).write_text(text + "\n", encoding="utf-8")
 
     def __repr__(self) -> str:
         config, weight = self.model.config, next(self.model.parameters())
         kind, dtype = type(self.model.body).__name__, str(weight.dtype).removeprefix("torch.")
-        size = f"{config.layers} layers, {config.width} wide, up to {config.longest} tokens"
+        size = f"{config.layers} layers, {config.width} wide, up to {self.model.longest} tokens"
         dtype = "int8" if is_quantised(self.model) else dtype
         where = f"{dtype} on {weight.device}, overflow={self.options.overflow!r}"
         return f"Reader({self.task!r}, {kind} of {size}, {where})"
@@ -321,6 +364,11 @@ class Reader:
             return prompt
         name = self.default_prompt_name if name is None else name
         return "" if name is None else self.prompts[one_of("prompt_name", name, self.prompts)]
+
+
+def _stated(folder: Path, name: str) -> dict[str, Any]:
+    """What a file of the folder says, if it is there."""
+    return read_json(inside(folder, name)) if (folder / name).is_file() else {}
 
 
 def _tokenizer(given: Tokenizer | str | Path, vocabulary: int) -> Tokenizer:

@@ -10,12 +10,7 @@ import transformers
 from safetensors.torch import load_file, save_file
 
 from longspan.checkpoints import load_model, save_model
-from longspan.errors import CheckpointError, InputError
-from longspan.models.bert import BertConfig
-from longspan.models.bigbird import BigBirdConfig
-from longspan.models.build import build
-from longspan.models.longformer import LongformerConfig
-from longspan.models.seq2seq import Seq2SeqConfig
+from longspan.errors import CheckpointError
 from parity.peers import close
 from parity.test_round_trips import read_back, same, save_as_bin
 from parity.writers import CLASSES, VARIANTS, documents, expected, given, pair, peer
@@ -61,7 +56,7 @@ def test_files_of_every_class_come_back_bit_by_bit(tmp_path: Path, variant: str,
     before, after = (transformers.AutoConfig.from_pretrained(tmp_path / name) for name in ("theirs", "ours"))
     if head == "ForQuestionAnswering":
         before.num_labels = after.num_labels  # their class says itself how many there are
-    assert before.to_dict() == after.to_dict()
+    assert before.to_dict() | {"_name_or_path": ""} == after.to_dict() | {"_name_or_path": ""}
 
 
 @EVERY
@@ -100,7 +95,7 @@ def test_half_precision_stays_so(tmp_path: Path, variant: str, dtype: torch.dtyp
 def test_every_kind_of_file_is_read(tmp_path: Path, variant: str, kind: str) -> None:
     theirs = peer(variant)
     if kind == "sharded":
-        theirs.save_pretrained(tmp_path / "theirs", max_shard_size="40KB")
+        theirs.save_pretrained(tmp_path / "theirs", max_shard_size="100KB")
         assert len(list((tmp_path / "theirs").glob("model-*.safetensors"))) > 1
     else:
         theirs.config.architectures = [type(theirs).__name__]
@@ -109,7 +104,7 @@ def test_every_kind_of_file_is_read(tmp_path: Path, variant: str, kind: str) -> 
         assert sum(name.endswith(COPIES) for name in state) == 4  # all copies of the words
         save_as_bin(tmp_path / "theirs", state, shards=2 if kind == "sharded bin" else 1)
     agree(tmp_path / "theirs", theirs)
-    saved(load_model(tmp_path / "theirs"), tmp_path / "ours", shard_bytes=40_000)
+    saved(load_model(tmp_path / "theirs"), tmp_path / "ours", shard_bytes=100_000)
     assert len(list((tmp_path / "ours").glob("model-*.safetensors"))) > 1
     same(read_back(tmp_path / "ours", type(theirs)), theirs)
 
@@ -181,7 +176,10 @@ def test_sides_are_compared_where_the_table_of_both_is_absent(tmp_path: Path, va
     theirs, _ = pair(tmp_path, variant)
     tensors, body = rewritten(tmp_path), theirs.base_model_prefix
     words = tensors.pop(f"{body}.shared.weight")
-    tensors |= {f"{body}.encoder.embed_tokens.weight": words, f"{body}.decoder.embed_tokens.weight": words + 1}
+    tensors |= {
+        f"{body}.encoder.embed_tokens.weight": words,
+        f"{body}.decoder.embed_tokens.weight": words + 1,
+    }
     save_file(tensors, tmp_path / "model.safetensors")
     with pytest.raises(CheckpointError, match="share the encoder's words"):
         load_model(tmp_path)

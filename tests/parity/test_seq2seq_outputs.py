@@ -58,11 +58,15 @@ def test_what_is_read_is_what_their_encoder_reads(tmp_path: Path, variant: str) 
 @EVERY
 def test_losses_and_gradients_of_a_padded_batch_are_theirs(tmp_path: Path, variant: str) -> None:
     theirs, ours = pair(tmp_path, variant)
-    ids = documents(26, 20, 3, end=theirs.config.eos_token_id)  # short: else their batch is one by its longest
+    ids = documents(
+        26, 20, 3, end=theirs.config.eos_token_id
+    )  # short: else their batch is one by its longest
     texts = documents(*WRITTEN, end=theirs.config.eos_token_id, seed=2)
     texts[0][-1] = IGNORED  # the last one is never looked up
     answer = call(theirs, ids, labels=padded(texts, IGNORED))
-    loss = ours.loss(torch.cat(ids), layout_of(ids, marked=is_led(theirs)), torch.cat(texts), layout_of(texts))
+    loss = ours.loss(
+        torch.cat(ids), layout_of(ids, marked=is_led(theirs)), torch.cat(texts), layout_of(texts)
+    )
     close(loss, answer.loss, "loss")
     same_gradients(theirs, ours, loss, answer.loss)
 

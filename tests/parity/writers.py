@@ -50,9 +50,7 @@ CLASSES = [
 """Of LED there is no class for classification any more."""
 
 
-def peer(
-    variant: str, head: str = "ForConditionalGeneration", *, spread: float = 0.2, **changes: Any
-) -> Any:
+def peer(variant: str, head: str = "ForConditionalGeneration", *, spread: float = 0.2, **changes: Any) -> Any:
     """A model of transformers with new weights, in evaluation mode."""
     family, fields = VARIANTS[variant]
     config = getattr(transformers, f"{family}Config")(**SIZES | fields | changes)
@@ -121,7 +119,9 @@ def given(ours: TaskModel, ids: Sequence[Tensor], texts: Sequence[Tensor], *, ma
     layout, written = layout_of(ids, marked=marked), layout_of(texts)
     if ours.task == "encode":
         body: Any = ours.body
-        found: Tensor = body.written(body(torch.cat(list(ids)), layout), layout, torch.cat(list(texts)), written)
+        found: Tensor = body.written(
+            body(torch.cat(list(ids)), layout), layout, torch.cat(list(texts)), written
+        )
     elif ours.task == "summarise":
         found = ours(torch.cat(list(ids)), layout, torch.cat(list(texts)), written)
     else:

@@ -9,7 +9,19 @@ from contextlib import suppress
 from typing import NoReturn
 
 from longspan import __version__
-from longspan.cli import bench, doctor, encode, eval, index, lengthen, models, patterns, pull, search
+from longspan.cli import (
+    bench,
+    doctor,
+    encode,
+    eval,
+    index,
+    lengthen,
+    models,
+    patterns,
+    pull,
+    search,
+    summarise,
+)
 from longspan.cli.parsing import Verb
 from longspan.errors import CheckpointError, DocumentError, InputError, LongspanError
 
@@ -54,6 +66,6 @@ def parser() -> argparse.ArgumentParser:
     top = argparse.ArgumentParser(prog="longspan", description="Transformers that read whole long documents.")
     top.add_argument("--version", action="version", version=f"longspan {__version__}")
     verbs = top.add_subparsers(metavar="command", required=True, parser_class=Verb)
-    for verb in (search, index, encode, lengthen, pull, models, doctor, patterns, bench, eval):
+    for verb in (search, summarise, index, encode, lengthen, pull, models, doctor, patterns, bench, eval):
         verb.add_to(verbs)
     return top

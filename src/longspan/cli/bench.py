@@ -18,7 +18,7 @@ def add_to(verbs: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None
         "--plot", type=Path, metavar="FILE", help="draw time and memory against length instead"
     )
     attention.set_defaults(run=run_attention)
-    model = subjects.add_parser("model", help="whole models: Longformer and BigBird, base size")
+    model = subjects.add_parser("model", help="whole models of base size, reading, writing and learning")
     _add_common(model)
     model.set_defaults(run=run_model)
     search = subjects.add_parser("search", help="the built-in model: encoding, queries, start, updates")

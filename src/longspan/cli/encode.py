@@ -3,8 +3,9 @@
 import argparse
 import json
 import os
-import sys
 from pathlib import Path
+
+from longspan.cli.given import Failures, files, text_of, told
 
 
 def add_to(verbs: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
@@ -28,9 +29,11 @@ def run(arguments: argparse.Namespace) -> int:
     import longspan
     from longspan.search.results import printable
 
-    files, texts, failed = _read(arguments.paths)
+    failed: Failures = []
+    read = {str(path): text_of(path, failed) for path in files(arguments.paths, failed)}
+    texts = {name: text for name, text in read.items() if text is not None}
     reader = longspan.load(arguments.model, task="encode", overflow="window")
-    found = reader.encode_document(texts, details=True)
+    found = reader.encode_document(list(texts.values()), details=True)
     vectors = [one.pop("sentence_embedding") for one in found]
     table = np.stack(vectors) if vectors else np.zeros((0, reader.model.config.width), np.float32)
     temporary = arguments.out.with_name(f".{arguments.out.name}.{os.getpid()}")
@@ -40,35 +43,10 @@ def run(arguments: argparse.Namespace) -> int:
         temporary.replace(arguments.out)
     finally:
         temporary.unlink(missing_ok=True)
-    rows = [{"row": i, "file": name} | one for i, (name, one) in enumerate(zip(files, found, strict=True))]
+    rows = [{"row": i, "file": name} | one for i, (name, one) in enumerate(zip(texts, found, strict=True))]
     if arguments.json:
         print(json.dumps({"out": str(arguments.out), "shape": table.shape, "rows": rows, "failed": failed}))
     else:
         for row in rows:
             print(f"{row['row']}\t{row['n_tokens']} tokens\t{printable(row['file'])}")
-    for failure in failed:
-        print(f"longspan: {printable(failure['file'])}: {printable(failure['reason'])}", file=sys.stderr)
-    return 3 if failed else 0
-
-
-def _read(paths: list[str]) -> tuple[list[str], list[str], list[dict[str, str]]]:
-    """Names and texts of what can be read, and what cannot."""
-    from longspan.errors import LongspanError
-    from longspan.search.update import listed
-    from longspan.text.documents import read, read_stream
-    from longspan.text.walk import walk
-
-    if paths == ["-"]:
-        return ["-"], [read_stream(sys.stdin.buffer).text], []
-    files, texts, failed = [], [], []
-
-    def fail(path: Path, reason: str) -> None:
-        failed.append({"file": str(path), "reason": reason})
-
-    for path in walk(listed(paths), failed=fail):
-        try:
-            texts.append(read(path).text)
-            files.append(str(path))
-        except (LongspanError, OSError) as error:
-            fail(path, getattr(error, "strerror", None) or str(error))
-    return files, texts, failed
+    return told(failed)

@@ -110,20 +110,23 @@ class Plan:
     def gathered(self, rows: IntArray, size: int) -> "Plan":
         """The same plan for keys that stand elsewhere: key row i is row rows[i] of a tensor of `size` rows.
 
-        Rows may stand in several documents, so texts that begin alike can share what they begin with. Nothing
-        can be differentiated by such a plan.
+        Rows may stand in several documents, so texts that begin alike can share what they begin with, and at
+        the end of a document they may be -1, for none. Nothing can be differentiated by such a plan.
 
         >>> from longspan.patterns import Full
         >>> made = plan(Full(), Layout.packed([1, 1]), Layout.packed([2, 2]), heads=1)
         >>> made.gathered(np.array([0, 1, 0, 2]), 3).arrays.k_rows[:, :2].tolist()
         [[0, 1], [0, 2]]
         """
-        if rows.shape != (self.keys.size,) or (rows.size and not 0 <= rows.min() <= rows.max() < size):
-            raise bad("rows", f"{self.keys.size} row numbers below {size}", rows)
+        if rows.shape != (self.keys.size,) or (rows.size and not -1 <= rows.min() <= rows.max() < size):
+            raise bad("rows", f"{self.keys.size} row numbers below {size}, or -1", rows)
         table = np.append(rows, -1)  # behind a tile's last row stands -1
-        positions = np.zeros(size, np.int32)
+        tiles = table[self.arrays.k_rows.numpy()]
+        if np.any(tiles[:, :1] < 0) or np.any((tiles[:, 1:] >= 0) & (tiles[:, :-1] < 0)):
+            raise bad("rows", f"-1 only behind a document's last row, and less than {TILE} times", rows)
+        positions = np.zeros(size + 1, np.int32)  # the last one for the rows that there are not
         positions[rows] = self.keys.sites.position
-        moved = {"k_rows": table[self.arrays.k_rows.numpy()], "k_positions": positions}
+        moved = {"k_rows": tiles, "k_positions": positions[:size]}
         arrays = self.arrays._replace(**{name: _tensor(name, array) for name, array in moved.items()})
         return replace(self, arrays=arrays, shares_keys=True, _moved={})
 

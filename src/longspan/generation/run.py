@@ -52,6 +52,8 @@ def generate(
         raise bad("told", "None where several texts are written", "a function", "Use count=1.")
     if np.any(np.bincount(layout.sites.document[layout.sites.exists], minlength=layout.documents) == 0):
         raise bad("document", "at least one token long", 0)
+    if not layout.documents:
+        return []
     assert options.longest is not None
     steps = Steps(model, ids, layout, layout.documents * max(options.beams, options.count) * options.longest)
     searches = {d: _search(options, config, generator) for d in range(layout.documents)}

@@ -1,10 +1,16 @@
 """What users give, checked and made lists: one or many texts, pairs, questions with contexts or choices."""
 
+import logging
+import os
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from longspan.errors import bad
+from longspan.text.documents import read
 from longspan.text.tokenizer import Input
+
+LONGEST_PATH = 4096
+log = logging.getLogger("longspan")
 
 
 class Inputs(NamedTuple):
@@ -28,6 +34,33 @@ def texts(name: str, given: object, *, pairs: bool = False) -> Inputs:
     items = listed(name, given, "a text or a list of texts")
     names = [f"{name}[{i}]" for i in range(len(items))]
     return Inputs([_text(n, item, pairs) for n, item in zip(names, items, strict=True)], names, single=False)
+
+
+def documents(name: str, given: object) -> Inputs:
+    """Whole documents: texts, and files by their paths.
+
+    >>> documents("texts", "All's well that ends well.").names
+    ['texts']
+    """
+    single = isinstance(given, str | os.PathLike)
+    items = [given] if single else listed(name, given, "a text, a pathlib.Path or a list of them")
+    names = [name] if single else [f"{name}[{i}]" for i in range(len(items))]
+    names = [
+        os.fspath(item) if isinstance(item, os.PathLike) else called
+        for item, called in zip(items, names, strict=True)
+    ]
+    texts = [_document(called, item) for called, item in zip(names, items, strict=True)]
+    return Inputs(texts, names, bool(single))
+
+
+def _document(name: str, given: object) -> str:
+    """The text, or what stands in the file; a text is never taken for a path, though it may look like one."""
+    text = read(given).text if isinstance(given, os.PathLike) else _string(name, given)
+    if not text.strip():
+        raise bad(name, "a text with something in it", text[:60])
+    if text is given and len(text) < LONGEST_PATH and os.path.isfile(text):
+        log.warning("%s is taken for a text, but %r is a file. Give a pathlib.Path to read it.", name, text)
+    return text
 
 
 def questions(question: object, context: object) -> Inputs:

@@ -3,9 +3,9 @@
 from dataclasses import dataclass, fields, replace
 from typing import Any
 
-from longspan.errors import InputError, bad, whole
+from longspan.errors import bad, no_option, whole
 from longspan.models.etc import UNITS
-from longspan.tasks.table import guess, one_of
+from longspan.tasks.table import one_of
 
 OVERFLOW = ("error", "window", "truncate")
 
@@ -63,6 +63,5 @@ class Options:
         names = [field.name for field in fields(self)]
         for name in changes:
             if name not in names:
-                known = f"Options are {', '.join(names)}."
-                raise InputError(f"There is no option `{name}`. {guess(name, names) or known}")
+                raise no_option(name, names)
         return replace(self, **changes)

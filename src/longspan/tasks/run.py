@@ -29,17 +29,7 @@ def run(
     model: TaskModel, documents: Sequence[Document], options: Options, step: Step
 ) -> list[list[FloatArray]]:
     """What `step` makes of each piece of each document, in float32."""
-    _say_what_is_cut(documents)
-    pieces = [(document, piece) for document in documents for piece in document.pieces]
-    if not pieces:
-        return []
-    batches = pack(
-        [document.encoding.ids[piece.rows] for document, piece in pieces],
-        budget=1 if options.deterministic else options.budget,  # of one token: every piece goes alone
-        marked=[np.flatnonzero(document.marked[piece.rows]) for document, piece in pieces],
-        types=_types(model, documents),
-        tags=outline_tags(model.config, options.structure, pieces),
-    )
+    batches = batched(model, documents, options)
     found: dict[int, FloatArray] = {}
     with evaluating(model), torch.no_grad(), _bar(batches, options.progress) as advance:
         for batch in batches:
@@ -47,8 +37,29 @@ def run(
             for index, result in zip(batch.index, results, strict=True):
                 found[index] = result.float().cpu().numpy()
             advance(batch.layout.size)
-    ordered = iter(range(len(pieces)))
+    ordered = iter(range(len(found)))
     return [[found[next(ordered)] for _ in document.pieces] for document in documents]
+
+
+def batched(
+    model: TaskModel, documents: Sequence[Document], options: Options, *, more: int = 0
+) -> list[Batch]:
+    """The pieces of the documents, numbered one after the other, packed; what is cut of them is told.
+
+    Each takes `more` tokens of the budget beside its own.
+    """
+    _say_what_is_cut(documents)
+    pieces = [(document, piece) for document in documents for piece in document.pieces]
+    if not pieces:
+        return []
+    return pack(
+        [document.encoding.ids[piece.rows] for document, piece in pieces],
+        budget=1 if options.deterministic else options.budget,  # of one token: every piece goes alone
+        marked=[np.flatnonzero(document.marked[piece.rows]) for document, piece in pieces],
+        types=_types(model, documents),
+        tags=outline_tags(model.config, options.structure, pieces),
+        more=more,
+    )
 
 
 def on(batch: Batch, model: TaskModel) -> Batch:

@@ -2,9 +2,8 @@
 
 from collections.abc import Iterable
 from dataclasses import dataclass
-from difflib import get_close_matches
 
-from longspan.errors import InputError, bad
+from longspan.errors import InputError, bad, guess
 from longspan.text.marking import Rule
 
 
@@ -18,6 +17,8 @@ class Task:
     "Which tokens are global if the user says nothing and the model has global tokens of the user's choice."
     shortened: int | None = None
     "The part that is cut or read in windows: 0 the text, 1 its pair, None the longer one."
+    windows: bool = True
+    "Whether what is found in the windows of a document can be joined."
 
 
 TASKS = {
@@ -29,6 +30,7 @@ TASKS = {
         Task("tag", ("token-classification", "ner"), "none"),
         Task("answer", ("question-answering",), "question", shortened=1),
         Task("choose", ("multiple-choice",), "choice", shortened=0),
+        Task("summarise", ("summarization", "summarize", "text2text-generation"), "first", windows=False),
     )
 }
 _NAMES = {name: task for task in TASKS.values() for name in (task.name, *task.aliases)}
@@ -44,16 +46,6 @@ def task_named(name: str) -> Task:
     if found is None:
         raise bad("task", f"one of {', '.join(TASKS)}", name, guess(name, _NAMES))
     return found
-
-
-def guess(name: object, names: Iterable[str]) -> str:
-    """The sentence that offers the closest of some names, or nothing.
-
-    >>> guess("clasify", ["classify", "tag"])
-    'Did you mean classify?'
-    """
-    near = get_close_matches(str(name).lower(), list(names), n=1)
-    return f"Did you mean {near[0]}?" if near else ""
 
 
 def one_of(name: str, value: object, allowed: Iterable[str]) -> str:

@@ -3,12 +3,13 @@
 import json
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 from tokenizers import AddedToken, Regex, Tokenizer, decoders, models, normalizers, pre_tokenizers, processors
 
-from longspan.errors import InputError, bad
-from longspan.text.sentencepiece import Kind, SentencePieceModel, read_model
+from longspan.errors import InputError, bad, whole
+from longspan.text.sentencepiece import MOST_PIECES, Kind, SentencePieceModel, read_model
 
 Names = Mapping[str, str]
 Ids = Mapping[str, int]
@@ -24,6 +25,7 @@ ANGLES = {
     "cls": "<s>",
     "mask": "<mask>",
 }
+PEGASUS = {"eos": "</s>", "unk": "<unk>", "pad": "<pad>", "mask": "<mask_2>"}
 
 
 @dataclass(frozen=True)
@@ -39,6 +41,8 @@ class Family:
     "The contents of the files -> a tokenizer without special tokens, and the tokens to be added to it."
     template: Callable[[Names, Ids, Options], Any]
     "How one text and a pair are framed."
+    models: tuple[str, ...] = ()
+    "Types of models that mean this family among those which read the same files."
 
 
 def _bert(files: Sequence[bytes], names: Names, options: Options) -> tuple[Tokenizer, list[AddedToken]]:
@@ -100,6 +104,30 @@ def _xlm_roberta(
     return tokenizer, _matched_first(model)
 
 
+def _pegasus(
+    files: Sequence[bytes], names: Names, options: Options, *, offset: int
+) -> tuple[Tokenizer, list[AddedToken]]:
+    """All pieces but the first two stand `offset` ids further on, behind those that only pretraining used.
+
+    Masks keep their ids of pretraining: transformers 5.18.0 may swap the two, or put one where there is none.
+    """
+    model = read_model(files[0])
+    offset = whole("offset", options.get("offset", offset), 0, most=MOST_PIECES)
+    masks = [_content(options.get("mask_token_sent", "<mask_1>")), names["mask"]] if offset else []
+    spare = [*filter(None, masks), *(f"<unk_{i}>" for i in range(2, offset))]
+    first = [(names["pad"], 0.0), (names["eos"], 0.0), *((name, -100.0) for name in spare)]
+    vocabulary = [*first, *((piece.text, piece.score) for piece in model.pieces[2:])]
+    unknown = [index for index, (text, _) in enumerate(vocabulary) if text == names["unk"]]
+    if not unknown:
+        raise bad("spiece.model", f"a vocabulary with {names['unk']}", "one without")
+    tokenizer = Tokenizer(models.Unigram(vocabulary, unk_id=unknown[0], byte_fallback=False))
+    lines = normalizers.Precompiled(model.charsmap) if model.charsmap else normalizers.Replace("\n", " ")
+    tokenizer.normalizer = normalizers.Sequence([lines, normalizers.Replace(Regex(" {2,}"), " ")])
+    tokenizer.pre_tokenizer = pre_tokenizers.Metaspace(replacement="▁", prepend_scheme="always", split=True)
+    tokenizer.decoder = decoders.Metaspace(replacement="▁", prepend_scheme="always", split=True)
+    return tokenizer, [AddedToken(name, normalized=False, special=True) for name in spare]
+
+
 def _matched_first(model: SentencePieceModel) -> list[AddedToken]:
     """Control and user-defined pieces, which text is searched for before anything else."""
     kinds = (Kind.CONTROL, Kind.USER)
@@ -132,6 +160,22 @@ def _xlm_template(names: Names, ids: Ids, options: Options) -> Any:
         pair=[bos, "$A", eos, eos, "$B", eos],
         special_tokens=[(bos, ids["bos"]), (eos, ids["eos"])],
     )
+
+
+def _pegasus_template(names: Names, ids: Ids, options: Options) -> Any:
+    """A B </s>, all of token type 0."""
+    eos = names["eos"]
+    return processors.TemplateProcessing(
+        single=["$A", eos], pair=["$A", "$B", eos], special_tokens=[(eos, ids["eos"])]
+    )
+
+
+def _content(token: Any) -> str | None:
+    """A token as tokenizer_config.json writes it: a string, an object, or nothing."""
+    content = token.get("content") if isinstance(token, Mapping) else token
+    if not isinstance(content, str | None):
+        raise bad("mask_token_sent", "a string or null", token)
+    return content
 
 
 def _text(data: bytes, name: str) -> str:
@@ -184,6 +228,22 @@ FAMILIES = (
         ANGLES | {"sep": "[SEP]", "cls": "[CLS]", "mask": "[MASK]"},
         _bigbird,
         _bert_template,
+    ),
+    Family(
+        ("spiece.model",),
+        ("PegasusTokenizer",),
+        PEGASUS,
+        partial(_pegasus, offset=103),
+        _pegasus_template,
+        ("pegasus",),
+    ),
+    Family(
+        ("spiece.model",),
+        ("PegasusTokenizer",),
+        PEGASUS | {"mask": "[MASK]"},
+        partial(_pegasus, offset=0),
+        _pegasus_template,
+        ("bigbird_pegasus",),
     ),
     Family(("sentencepiece.bpe.model",), ("XLMRobertaTokenizer",), ANGLES, _xlm_roberta, _xlm_template),
     Family(("vocab_bert_uncased_english.txt",), ("BertTokenizer",), BRACKETS, _bert, _bert_template),  # ETC's

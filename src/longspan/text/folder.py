@@ -172,10 +172,11 @@ def _family(folder: Path, options: Mapping[str, Any]) -> Family:
         raise bad("path", f"a folder with one of {', '.join(SOURCES)}", str(folder))
     fitting = [family for family in found if wanted in (*family.classes, *GENERIC, "")]
     if not fitting:
-        known = ", ".join(name for family in found for name in family.classes)
+        known = ", ".join(dict.fromkeys(name for family in found for name in family.classes))
         repair = "Load it with transformers and save it: the folder then has a tokenizer.json."
         raise bad("tokenizer_class", f"one of {known} to read {found[0].files[0]}", wanted, repair)
-    return fitting[0]
+    kind = _read_json(folder / "config.json").get("model_type")
+    return next((family for family in fitting if kind in family.models), fitting[0])
 
 
 def _add(backend: Tokenizer, tokens: list[AddedToken], vocab_size: int | None) -> None:

@@ -35,11 +35,13 @@ def pack(
     marked: Sequence[Iterable[int]] | None = None,
     types: Sequence[Numbers] | None = None,
     tags: Sequence[Mapping[str, IntArray]] | None = None,
+    more: int = 0,
 ) -> list[Batch]:
     """Batches of at most `budget` tokens, longest documents first; a longer document goes alone.
 
     Documents of like length share a batch, so that the batches do like work. `marked` lists each document's
-    global tokens, `tags` its columns of the layout, the same ones for all.
+    global tokens, `tags` its columns of the layout, the same ones for all. Each takes `more` tokens of the
+    budget beside its own.
 
     >>> [batch.index for batch in pack([[5] * 3, [6] * 9, [7] * 4, [8] * 2], budget=9)]
     [(1,), (2, 0, 3)]
@@ -55,7 +57,7 @@ def pack(
     if marked is not None and len(marked) != len(ids):
         raise bad("marked", f"one list for each of the {len(ids)} documents", f"{len(marked)} lists")
     batches = []
-    for index in _groups([document.size for document in ids], budget):
+    for index in _groups([document.size + more for document in ids], budget):
         lengths = [ids[i].size for i in index]
         layout = Layout.packed(
             lengths,

@@ -18,6 +18,7 @@ from longspan.text.folder import ROLES, conventional_names, parse, read_folder
 from longspan.text.guard import check_ids, guarded
 
 SURROGATE = re.compile("[\ud800-\udfff]")
+ADDITIVE = ("NoneType", "ByteLevel", "Metaspace", "WordPiece")
 Input = str | tuple[str, str]
 
 
@@ -142,6 +143,11 @@ class Tokenizer:
         """The text of some tokens; without special tokens if `special` is false."""
         with guarded("Decoding"):
             return str(self._backend.decode(self._known(ids), skip_special_tokens=not special))
+
+    @property
+    def additive(self) -> bool:
+        """Whether more tokens only add to what some decode to, but for bytes at its end."""
+        return type(self._backend.decoder).__name__ in ADDITIVE
 
     def tokens(self, ids: Iterable[int]) -> list[str]:
         """The tokens as the vocabulary writes them."""

@@ -8,8 +8,8 @@ import torch
 
 import longspan
 from longspan.errors import InputError
+from longspan.models.build import build
 from longspan.models.etc import EtcConfig
-from longspan.models.task import build
 from longspan.nn.quantised import quantise
 from longspan.reader import Reader
 from longspan.tasks.documents import prepared

@@ -3,7 +3,7 @@
 import pytest
 
 from longspan.errors import InputError
-from longspan.models.task import TASKS as MODEL_TASKS
+from longspan.models.build import TASKS as MODEL_TASKS
 from longspan.tasks.options import Options
 from longspan.tasks.table import TASKS, task_named
 

@@ -9,10 +9,12 @@ from tokenizers import decoders, models, normalizers, pre_tokenizers, processors
 
 from longspan.models.bert import BertConfig
 from longspan.models.bigbird import BigBirdConfig
+from longspan.models.build import build
 from longspan.models.config import EncoderConfig
 from longspan.models.etc import EtcConfig
 from longspan.models.longformer import LongformerConfig
-from longspan.models.task import TaskModel, build
+from longspan.models.seq2seq import Seq2SeqConfig
+from longspan.models.task import TaskModel
 from longspan.reader import Reader
 from longspan.text.tokenizer import Tokenizer
 
@@ -89,3 +91,19 @@ def model(family: str, task: str, labels: int = 3, positions: int = 64) -> TaskM
 def reader(family: str, task: str, *, labels: int = 3, positions: int = 64, **options: Any) -> Reader:
     """Random weights, large enough that answers differ."""
     return Reader(model(family, task, labels, positions), tokenizer(family), **options)
+
+
+@cache
+def writer(positions: int = 64) -> TaskModel:
+    """A model that writes up to 24 tokens about up to 64."""
+    read = config("longformer", positions)
+    encoder = LongformerConfig(**vars(read) | {"types": 0, "position_offset": 0, "init_std": 0.5})
+    sizes: dict[str, Any] = {"layers": 2, "heads": 2, "feed_forward": 24, "positions": 24}
+    with torch.random.fork_rng():
+        torch.manual_seed(5)
+        return build(Seq2SeqConfig(encoder=encoder, **sizes), "summarise").eval()
+
+
+def summariser(**options: Any) -> Reader:
+    """A Reader that summarises."""
+    return Reader(writer(), tokenizer("longformer"), **options)

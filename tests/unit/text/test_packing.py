@@ -28,6 +28,12 @@ def test_every_document_is_packed_once_within_the_budget(lengths: list[int], bud
     assert restore([[documents[i] for i in batch.index] for batch in batches], batches) == documents
 
 
+def test_documents_may_take_more_of_the_budget_than_their_tokens() -> None:
+    documents = [[5] * 3, [6] * 9, [7] * 4, [8] * 2]
+    assert [batch.index for batch in pack(documents, budget=13, more=2)] == [(1,), (2, 0), (3,)]
+    assert [batch.index for batch in pack(documents, budget=13, more=20)] == [(1,), (2,), (0,), (3,)]
+
+
 def test_types_and_marks_go_with_their_document() -> None:
     documents = [[5, 6, 7], [8], [9, 9]]
     batches = pack(documents, types=[[0, 0, 1], [0], [0, 1]], marked=[[0], [], [1]])

@@ -64,6 +64,26 @@ def test_ids_types_and_offsets_are_those_of_transformers(
     ]
 
 
+@pytest.mark.parametrize(("model_type", "name"), [("bart", "BartTokenizer"), ("led", "LEDTokenizer")])
+def test_barts_and_leds_folders_are_read_as_transformers_reads_them(
+    model_type: str, name: str, tmp_path: Path
+) -> None:
+    transformers = pytest.importorskip("transformers")
+    tiny.write("roberta", tmp_path)
+    for file, content in (
+        ("config", {"model_type": model_type}),
+        ("tokenizer_config", {"tokenizer_class": name}),
+    ):
+        (tmp_path / f"{file}.json").write_text(json.dumps(content))
+    theirs = transformers.AutoTokenizer.from_pretrained(tmp_path)
+    ours = Tokenizer.from_folder(tmp_path)
+    for text in TEXTS:
+        ids = theirs(text)["input_ids"]
+        assert ours.promoting.encode(text).ids.tolist() == ids
+        assert ours.decode(ids, special=False) == theirs.decode(ids, skip_special_tokens=True)
+    assert ours.special_ids == set(theirs.all_special_ids)
+
+
 def test_one_and_many_give_the_same(tokenizer: Tokenizer) -> None:
     for text, many in zip(TEXTS, tokenizer.encode_many(TEXTS), strict=True):
         one = tokenizer.encode(text)

@@ -42,6 +42,11 @@ def bigbird_pieces() -> list[bytes]:
     return [*controls, *frame, piece("<unk>", kind=2), *words, *letters]
 
 
+def pegasus_pieces() -> list[bytes]:
+    first = [piece("<pad>", kind=3), piece("</s>", kind=3), piece("<unk>", kind=2), piece("<n>", kind=4)]
+    return [*first, *bigbird_pieces()[8:]]
+
+
 def write(family: str, folder: Path) -> Path:
     """The vocabulary files of a tiny tokenizer."""
     if family == "roberta":
@@ -52,6 +57,9 @@ def write(family: str, folder: Path) -> Path:
         (folder / "vocab.txt").write_text("\n".join(tokens) + "\n")
     elif family == "bigbird":
         (folder / "spiece.model").write_bytes(sentencepiece(bigbird_pieces()))
+    elif family == "pegasus":
+        (folder / "spiece.model").write_bytes(sentencepiece(pegasus_pieces()))
+        (folder / "tokenizer_config.json").write_text('{"tokenizer_class": "PegasusTokenizer"}')
     else:
         pieces = [piece("<unk>", kind=2), piece("<s>", kind=3), piece("</s>", kind=3)]
         (folder / "sentencepiece.bpe.model").write_bytes(sentencepiece([*pieces, *bigbird_pieces()[8:]]))

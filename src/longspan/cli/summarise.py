@@ -1,0 +1,102 @@
+"""`longspan summarise FILE... --model MODEL`: a summary of each document, read whole."""
+
+import argparse
+import json
+from typing import TYPE_CHECKING, Any
+
+from longspan.cli.given import Failures, fail, files, text_of, told
+from longspan.errors import InputError, bad
+
+if TYPE_CHECKING:
+    from longspan.reader import Reader
+
+BLANK = " \n"
+
+
+def add_to(verbs: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
+    """Declare the verb."""
+    verb = verbs.add_parser(
+        "summarise",
+        help="a summary of each document",
+        epilog="example: longspan summarise minutes.docx --model allenai/led-large-16384-arxiv",
+    )
+    verb.add_argument("paths", nargs="+", metavar="FILE", help="files and folders; - alone is standard input")
+    verb.add_argument(
+        "--model", metavar="MODEL", help="a folder or a name on the hub: LED, BART, BigBird-Pegasus"
+    )
+    verb.add_argument("--query", metavar="TEXT", help="what the summary is to say, put before each document")
+    verb.add_argument(
+        "--beams", type=int, metavar="N", help="texts that compete (default: as the model has it)"
+    )
+    verb.add_argument("--longest", type=int, metavar="N", help="tokens of a summary at most")
+    verb.add_argument("--shortest", type=int, metavar="N", help="tokens of a summary at least")
+    verb.add_argument("--truncate", action="store_true", help="cut documents that are too long for the model")
+    form = verb.add_mutually_exclusive_group()
+    form.add_argument("--json", action="store_true", help="print JSON")
+    form.add_argument("--stream", action="store_true", help="print words as soon as they are certain")
+    verb.set_defaults(run=run)
+
+
+def run(arguments: argparse.Namespace) -> int:
+    """Print the summaries, each when it is written; 3 if some files could not be read or are too long."""
+    import longspan
+    from longspan.search.results import printable
+
+    if arguments.model is None:
+        repair = "Give a folder or a name on the hub, as in --model allenai/led-large-16384-arxiv."
+        raise bad("--model", "a model that writes summaries", None, repair)
+    failed: Failures = []
+    paths = files(arguments.paths, failed)
+    reader = longspan.load(arguments.model, task="summarise")
+    options = _options(arguments)
+    reader.summarise([], **options)  # a mistake is told before anything is read
+    results: list[dict[str, Any]] = []
+    for path in paths:
+        heading = f"==> {printable(str(path))} <==\n" if len(paths) > 1 else ""
+        heading = "\n" * bool(heading and results) + heading
+        text = text_of(path, failed)
+        if text is None:
+            continue
+        try:
+            found = _summary(reader, text, heading, arguments, options)
+        except InputError as error:  # the document is empty or too long
+            reason = (
+                str(error).replace("`texts`", "the document").replace("overflow='truncate'", "--truncate")
+            )
+            fail(failed, path, reason)
+        else:
+            results.append({"file": str(path)} | found)
+    if arguments.json:
+        print(json.dumps({"model": arguments.model, "results": results, "failed": failed}))
+    return told(failed)
+
+
+def _options(arguments: argparse.Namespace) -> dict[str, Any]:
+    names = ("beams", "longest", "shortest", "query")
+    given = {name: getattr(arguments, name) for name in names if getattr(arguments, name) is not None}
+    return given | {"overflow": "truncate" if arguments.truncate else "error"}
+
+
+def _summary(
+    reader: "Reader", text: str, heading: str, arguments: argparse.Namespace, options: dict[str, Any]
+) -> dict[str, Any]:
+    """What is written about one document; printed as it comes or when it is there, unless JSON is wanted."""
+    before = [heading]
+
+    def show(piece: str) -> None:
+        print("".join(before) + _safe(piece.lstrip(BLANK) if before else piece), end="", flush=True)
+        before.clear()
+
+    (found,) = reader.summarise(text, stream=show if arguments.stream else None, **options)
+    if arguments.stream:
+        print(flush=True)
+    elif not arguments.json:
+        print(heading + _safe(found["summary_text"].strip(BLANK)), flush=True)
+    return found
+
+
+def _safe(text: str) -> str:
+    """What may be shown on a terminal."""
+    from longspan.search.results import printable
+
+    return "\n".join(map(printable, text.split("\n")))

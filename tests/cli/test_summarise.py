@@ -1,0 +1,109 @@
+"""`longspan summarise` as people meet it."""
+
+import io
+import json
+from pathlib import Path
+
+import pytest
+
+import longspan
+from longspan.cli import main
+from unit.tasks.tiny import CORPUS, LONG, summariser
+
+USUAL = ("--model", "model", "--longest", "7", "--beams", "2")
+
+
+@pytest.fixture(scope="module")
+def model(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("model")
+    summariser().save(folder)
+    return folder
+
+
+@pytest.fixture(autouse=True)
+def _home(model: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    Path("model").symlink_to(model)
+    Path("docs").mkdir()
+    Path("docs/one.txt").write_text(CORPUS[0])
+    Path("docs/two.md").write_text(CORPUS[1])
+
+
+def told(capsys: pytest.CaptureFixture[str], *arguments: str, status: int = 0) -> tuple[str, str]:
+    try:
+        found = main(["summarise", *arguments])
+    except SystemExit as stop:  # argparse's own way out
+        found = int(stop.code or 0)
+    printed = capsys.readouterr()
+    assert found == status, printed.err
+    return printed.out, printed.err
+
+
+def test_a_file_is_summarised(capsys: pytest.CaptureFixture[str]) -> None:
+    out, err = told(capsys, "docs/one.txt", *USUAL, "--json")
+    (found,) = json.loads(out)["results"]
+    expected = longspan.load("model").summarise(CORPUS[0], longest=7, beams=2)
+    assert found == {"file": str(Path("docs/one.txt").absolute())} | expected[0]
+    assert err == ""
+    out, err = told(capsys, "docs/one.txt", *USUAL)
+    shown = "".join(c if c.isprintable() else "�" for c in found["summary_text"].strip(" "))
+    assert (out, err) == (shown + "\n", "")
+
+
+def test_several_files_have_headings(capsys: pytest.CaptureFixture[str]) -> None:
+    out, _ = told(capsys, "docs", *USUAL)
+    blocks = out.removesuffix("\n").split("\n\n")
+    assert [block.splitlines()[0] for block in blocks] == [
+        f"==> {Path(name).absolute()} <==" for name in ("docs/one.txt", "docs/two.md")
+    ]
+    alone, _ = told(capsys, "docs/two.md", *USUAL)
+    assert blocks[1].splitlines()[1] == alone.removesuffix("\n")
+
+
+def test_words_are_printed_as_they_come(capsys: pytest.CaptureFixture[str]) -> None:
+    whole, _ = told(capsys, "docs", *USUAL)
+    stream, _ = told(capsys, "docs", *USUAL, "--stream")
+    assert [line.rstrip(" ") for line in stream.split("\n")] == whole.split("\n")
+
+
+def test_standard_input_and_a_query_are_read(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("sys.stdin", io.TextIOWrapper(io.BytesIO(CORPUS[2].encode())))
+    out, _ = told(capsys, "-", *USUAL, "--query", "Who?", "--json")
+    (found,) = json.loads(out)["results"]
+    expected = longspan.load("model").summarise(CORPUS[2], longest=7, beams=2, query="Who?")
+    assert found == {"file": "-"} | expected[0]
+
+
+def test_files_that_fail_leave_the_others_alone(capsys: pytest.CaptureFixture[str]) -> None:
+    Path("docs/long.txt").write_text(LONG)
+    Path("docs/empty.txt").write_text("")
+    Path("docs/broken.pdf").write_bytes(b"%PDF-1.4 no more than this")
+    out, err = told(capsys, "docs", *USUAL, "--json", status=3)
+    found = json.loads(out)
+    assert [Path(one["file"]).name for one in found["results"]] == ["one.txt", "two.md"]
+    reasons = {Path(one["file"]).name: one["reason"] for one in found["failed"]}
+    assert set(reasons) == {"broken.pdf", "empty.txt", "long.txt"}
+    assert reasons["empty.txt"] == "the document must be a text with something in it, but is ''."
+    assert "the document must be at most 64 tokens long, but is " in reasons["long.txt"]
+    assert "Cut it (--truncate), or take a model with more positions." in err
+    out, _ = told(capsys, "docs/long.txt", *USUAL, "--truncate", "--json")
+    assert json.loads(out)["results"][0]["truncated"] > 0
+
+
+def test_mistakes_are_told_in_a_line(capsys: pytest.CaptureFixture[str]) -> None:
+    _, err = told(capsys, "docs/one.txt", status=2)
+    assert err.startswith(
+        "longspan: `--model` must be a model that writes summaries, but is None. Give a folder"
+    )
+    for wrong, message in (
+        (("--beams", "0"), "`beams` must be at least 1"),
+        (("--longest", "3", "--shortest", "4"), "`shortest` must be at most `longest`, 3"),
+        (("--query", ""), "`query` must be a text with something in it"),
+        (("--json", "--stream"), "not allowed with"),
+        (("nowhere.txt",), "must be files and folders that exist"),
+    ):
+        out, err = told(capsys, "docs/one.txt", "--model", "model", *wrong, status=2)
+        assert message in err
+        assert out == ""
