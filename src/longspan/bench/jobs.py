@@ -8,6 +8,7 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
+from longspan.bench import led
 from longspan.bench.dense_etc import DenseEtc
 from longspan.bench.measure import Run
 from longspan.bench.peers import need_transformers
@@ -40,13 +41,16 @@ class Job:
     """"ours" or "transformers"; "accelerated", the same with our attention inside, and "accelerated with
     activations" with these too; for ETC "dense" or "fused", plain torch with or without its fused kernel."""
     family: str = "longformer"
-    """"longformer" or "poolingformer", with the first token of each document global, "bigbird" or "etc"."""
+    """"longformer", "poolingformer" or "led", with the first token of each document global, "bigbird" or
+    "etc". LED has as many layers that write as layers that read."""
     lengths: tuple[int, ...] = (4096,)
     "Tokens of each document."
     batch: int = 8
     "Documents that transformers pads to one length; ours are packed by a token budget."
     training: bool = False
     "Forward and backward with dropout, instead of forward in evaluation without gradients."
+    written: int = 0
+    "Tokens that LED writes about each document by beam search, or in training learns to; 0: it only reads."
     checkpointing: bool = False
     int8: bool = False
     "Ours with int8 linear layers."
@@ -113,15 +117,39 @@ class Job:
 
         def call() -> None:
             model.zero_grad()
-            for hidden in outputs():
+            for found in outputs():
                 if self.training:
-                    hidden.backward(upstream.view(hidden.shape))
+                    found.backward(upstream.view(found.shape) if found.dim() else None)  # None: of a loss
 
-        return Run(call, amount=0.0 if self.training else self.linear_flops, grad=self.training)
+        counted = not self.training and not self.written
+        return Run(call, amount=self.linear_flops if counted else 0.0, grad=self.training)
+
+    @property
+    def sizes(self) -> dict[str, Any]:
+        """Those that all our configs have."""
+        return {
+            "vocab_size": self.vocab,
+            "width": self.width,
+            "layers": self.layers,
+            "heads": self.heads,
+            "feed_forward": self.feed_forward,
+            "positions": self.positions,
+            "pad_id": PAD,
+        }
+
+    @property
+    def task(self) -> dict[str, Any]:
+        """What LED is to do: read, write or learn."""
+        labels = self._random((self.written,) * len(self.lengths))
+        fields = ("written", "training", "checkpointing")
+        return {"labels": labels, **{name: getattr(self, name) for name in fields}}
 
     def _documents(self) -> list[Tensor]:
+        return self._random(self.lengths)
+
+    def _random(self, lengths: tuple[int, ...]) -> list[Tensor]:
         generator = torch.Generator().manual_seed(SEED)
-        return [torch.randint(FIRST_ID, self.vocab, (n,), generator=generator) for n in self.lengths]
+        return [torch.randint(FIRST_ID, self.vocab, (n,), generator=generator) for n in lengths]
 
 
 Outputs = Callable[[], Iterable[Tensor]]
@@ -130,15 +158,9 @@ Outputs = Callable[[], Iterable[Tensor]]
 def _ours(job: Job, documents: list[Tensor]) -> tuple[nn.Module, Outputs]:
     """Documents packed end to end; packing and making the plans belong to every turn."""
     model: Longformer | BigBird | Poolingformer | Etc
-    sizes: dict[str, Any] = {
-        "vocab_size": job.vocab,
-        "width": job.width,
-        "layers": job.layers,
-        "heads": job.heads,
-        "feed_forward": job.feed_forward,
-        "positions": job.positions,
-        "pad_id": PAD,
-    }
+    sizes = job.sizes
+    if job.family == "led":
+        return led.ours(documents, sizes | {"radius": job.radius}, **job.task)
     if job.family == "longformer":
         model = Longformer(LongformerConfig(**sizes, radius=job.radius))
         marked = [[0] for _ in documents]
@@ -186,6 +208,9 @@ def _dense(job: Job, documents: list[Tensor]) -> tuple[nn.Module, Outputs]:
 def _transformers(job: Job, documents: list[Tensor]) -> tuple[nn.Module, Outputs]:
     """Batches of documents in the given order, each padded to its longest; padding is not timed."""
     need_transformers()
+    if job.family == "led":
+        inputs = _padded(documents, job.family)
+        return led.transformers(inputs, job.sizes | {"radius": job.radius}, **job.task)
     import transformers
 
     transformers.logging.set_verbosity_error()
@@ -236,7 +261,7 @@ SIDES = {
 def _padded(documents: list[Tensor], family: str) -> dict[str, Tensor]:
     ids = nn.utils.rnn.pad_sequence(documents, batch_first=True, padding_value=PAD)
     inputs = {"input_ids": ids, "attention_mask": (ids != PAD).long()}
-    if family == "longformer":
+    if family in ("longformer", "led"):
         inputs["global_attention_mask"] = torch.zeros_like(ids)
         inputs["global_attention_mask"][:, 0] = 1
     return inputs

@@ -18,7 +18,12 @@ from longspan.errors import bad, whole
 ROUNDS = 3
 CASE_SECONDS = 100.0
 """Without --rounds, a case begins no round that would end later than this, but the first."""
-SHORT = Job(layers=4, lengths=(2048,))
+SHORT = {
+    "longformer, n 2048, 4 layers": Job(layers=4, lengths=(2048,)),
+    "led, n 2048, 2 layers, 16 tokens written": Job(
+        family="led", layers=2, radius=512, lengths=(2048,), written=16
+    ),
+}
 
 
 def run(
@@ -34,7 +39,7 @@ def run(
     with using_threads(whole("threads", threads, 1)):
         report = Report(machine(next(iter(targets()), "none")))
         if short:
-            print(short_table(report.machine, count, {"longformer, n 2048, 4 layers": SHORT}))
+            print(short_table(report.machine, count, SHORT))
             return
         try:
             run_cases(report, names, count, CASE_SECONDS if rounds is None else math.inf)
@@ -89,8 +94,8 @@ def short_rows(name: str, results: Sequence[Round]) -> Iterator[list[str]]:
     """One row per run."""
     for timing in timings(name, results):
         turns = [(result[timing.run], result["ours"]) for result in results]
-        share = spread([turn.pace / turn.sgemm for turn, _ in turns])
+        share = spread([turn.pace / turn.sgemm for turn, _ in turns]).median or None
         slower = spread([turn.seconds / ours.seconds for turn, ours in turns])
         seconds = number(timing.milliseconds.median / 1000)
         memory = _or_dash(timing.megabytes)
-        yield [name, timing.run, seconds, number(share.median), memory, f"{number(slower.median)} x"]
+        yield [name, timing.run, seconds, _or_dash(share), memory, f"{number(slower.median)} x"]

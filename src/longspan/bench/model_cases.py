@@ -42,6 +42,7 @@ def model_cases() -> dict[str, ModelCase | LoadCase]:
     listed: list[ModelCase | LoadCase] = [*_forward(), *_documents(), _training(), _long(), _poolingformer()]
     listed.append(_etc())
     listed += _accelerate()
+    listed += _led()
     listed.append(LoadCase("load", 1.5))
     return {case.name: case for case in listed}
 
@@ -168,9 +169,37 @@ def _accelerate() -> Iterator[ModelCase]:
             yield ModelCase(name, jobs, tuple(bars))
 
 
+def _led() -> Iterator[ModelCase]:
+    """LED-base: 8,192 tokens read; 128 written about them by four beams; 256 learnt."""
+    reading = Job(family="led", layers=6, radius=512, positions=16_384, lengths=(8192,))
+    longer = {"n 16384": replace(reading, lengths=(16_384,), warm_up=False)}
+    memory = _gigabytes(2.5, run="n 16384")
+    yield ModelCase("led", against_transformers(reading) | longer, (times("transformers", 2.5), memory))
+    whole = against_transformers(replace(reading, written=128, warm_up=False))
+    alone = {f"{who}, reading": replace(job, written=0) for who, job in whole.items()}
+
+    def writing(r: Round) -> float:
+        theirs, ours = (r[who].seconds - r[f"{who}, reading"].seconds for who in ("transformers", "ours"))
+        return theirs / ours
+
+    share = Bar("writing alone, x faster than transformers", writing, (*whole, *alone), 2.0)
+    yield ModelCase("summarise", whole | alone, (share, times("transformers", 2.3)))
+    learning = replace(reading, training=True, written=256, warm_up=False)
+    yield ModelCase(
+        "led-training",
+        against_transformers(learning),
+        (times("transformers", 2.0), of_peak("transformers", 0.5)),
+    )
+
+
+def _gigabytes(most: float, run: str = "ours") -> Bar:
+    whose = "" if run == "ours" else f"{run}, "
+    return Bar(f"{whose}GB above the weights", lambda r: r[run].peak / GIGABYTE, (run,), most, at_least=False)
+
+
 def _long() -> ModelCase:
     """One document of n 65,536, with as many positions."""
     growth = at_most("x time per token of n 4096", 1.2, "n 4096", lambda a, b: a / LONG / (b / 4096))
-    memory = Bar("GB above the weights", lambda r: r["ours"].peak / GIGABYTE, ("ours",), 3.0, at_least=False)
+    memory = _gigabytes(3.0)
     long = Job(lengths=(LONG,), positions=LONG, warm_up=False)
     return ModelCase("long", {"ours": long, "n 4096": Job()}, (memory, growth))

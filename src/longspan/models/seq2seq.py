@@ -16,10 +16,8 @@ from longspan.models.config import LARGEST, EncoderConfig
 from longspan.models.encoders import ENCODERS
 from longspan.nn.decoder import DecoderLayer, Looks, Rows, Seen
 from longspan.nn.embeddings import Embeddings
+from longspan.nn.word_loss import IGNORED as IGNORED
 from longspan.patterns import Causal, Full
-
-IGNORED = -100
-"""The label of a row that is not to be learnt."""
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -1,20 +1,18 @@
 """Models with a decoder: one writes texts about documents, one reads each document a second time."""
 
-import torch
 from torch import Tensor, nn
-from torch.utils.checkpoint import checkpoint
 
 from longspan.layout import Layout
-from longspan.models.seq2seq import IGNORED, Decoder, Seq2Seq, shifted
+from longspan.models.seq2seq import Decoder, Seq2Seq, shifted
 from longspan.models.task import TaskModel
-
-TARGETS = 64
-"""Rows whose scores of all words stand in memory at once while a loss is computed."""
+from longspan.nn.heads import NextWordHead
+from longspan.nn.word_loss import word_loss
 
 
 class Writer(TaskModel):
     """Documents and what was written about them so far, to scores of all words for what comes next.
 
+    >>> import torch
     >>> from longspan.models.build import build
     >>> from longspan.models.longformer import LongformerConfig
     >>> from longspan.models.seq2seq import Seq2SeqConfig
@@ -26,8 +24,9 @@ class Writer(TaskModel):
     """
 
     body: Seq2Seq
+    head: NextWordHead
 
-    def __init__(self, body: Seq2Seq, head: nn.Module) -> None:
+    def __init__(self, body: Seq2Seq, head: NextWordHead) -> None:
         super().__init__(body, head, "summarise")
 
     @property
@@ -62,19 +61,10 @@ class Writer(TaskModel):
     ) -> Tensor:
         """The mean cross entropy of the `labels` (N,), the words of the texts; -100 is not learnt.
 
-        The scores of few rows stand in memory at once; the backward pass computes them again.
+        The scores of few rows stand in memory at once.
         """
         x = self.hidden(ids, layout, shifted(labels, texts, self.body.config), texts)
-        sums = [
-            checkpoint(self._loss, rows, wanted, smoothing, use_reentrant=False)
-            for rows, wanted in zip(x.split(TARGETS), labels.split(TARGETS), strict=True)
-        ]
-        return torch.stack(sums).sum() / (labels != IGNORED).sum()
-
-    def _loss(self, x: Tensor, labels: Tensor, smoothing: float) -> Tensor:
-        return nn.functional.cross_entropy(
-            self.scores(x), labels, ignore_index=IGNORED, reduction="sum", label_smoothing=smoothing
-        )
+        return word_loss(x, self.head.decoder.weight, self.head.bias[0], labels, smoothing=smoothing)
 
 
 class Rereader(TaskModel):

@@ -4,7 +4,7 @@ import pytest
 import torch
 
 from longspan.bench.dense_etc import DenseEtc
-from longspan.bench.jobs import KEEP_PAGES, Job
+from longspan.bench.jobs import KEEP_PAGES, SIDES, Job
 from longspan.bench.measure import Missing, Run, conditions
 from longspan.layout import Layout
 from longspan.models.etc import Etc, etc_base
@@ -12,6 +12,8 @@ from longspan.models.etc import Etc, etc_base
 TINY = Job(
     layers=2, width=32, heads=2, feed_forward=64, vocab=97, radius=8, block=8, positions=256, lengths=(200,)
 )
+LED = replace(TINY, family="led")
+UP = ("up.weight", "fc1.weight")
 
 
 def called(run: Run) -> None:
@@ -28,6 +30,42 @@ def test_a_job_crosses_a_pipe() -> None:
 @pytest.mark.parametrize("training", [False, True])
 def test_both_sides_run_both_families(who: str, family: str, training: bool) -> None:
     called(replace(TINY, who=who, family=family, training=training)())
+
+
+LED_TASKS = [(0, False), (7, False), (7, True)]
+"""Tokens that are written, and whether that is learnt."""
+
+
+@pytest.mark.parametrize("who", ["ours", "transformers", "accelerated"])
+@pytest.mark.parametrize(("written", "training"), LED_TASKS)
+def test_all_sides_of_led_read_write_and_learn(who: str, written: int, training: bool) -> None:
+    job = replace(LED, who=who, written=written, training=training)
+    model, outputs = SIDES[who](job, job._documents())
+    model.train(training)
+    with torch.set_grad_enabled(training):
+        (found,) = outputs()
+    assert found.numel() == (1 if training else written or LED.lengths[0] * LED.width)
+    assert (job().amount > 0) == (not written)
+
+
+def test_led_has_the_same_weights_on_both_sides() -> None:
+    sides = [SIDES[who](replace(LED, who=who), LED._documents())[0] for who in ("ours", "transformers")]
+    ours, theirs = (sum(weight.numel() for weight in side.parameters()) for side in sides)
+    assert ours == theirs
+
+
+@pytest.mark.parametrize("who", ["ours", "transformers"])
+@pytest.mark.parametrize("checkpointing", [False, True])
+def test_a_step_of_led_leaves_gradients_in_both_its_parts(who: str, checkpointing: bool) -> None:
+    job = replace(LED, who=who, written=7, training=True, checkpointing=checkpointing)
+    model, outputs = SIDES[who](job, job._documents())
+    (loss,) = outputs()
+    loss.backward()
+    grads = {name: weight.grad for name, weight in model.named_parameters()}
+    for part in ("encoder", "decoder"):
+        (grad,) = (grads[name] for name in grads if f"{part}.layers.0.f" in name and name.endswith(UP))
+        assert grad is not None
+        assert 0 < grad.abs().max() < torch.inf
 
 
 @pytest.mark.parametrize("who", ["ours", "transformers"])

@@ -20,6 +20,8 @@ ROUND: Round = {
     "transformers keeping pages": Turn(seconds=4.0, pace=30e9, sgemm=80e9, peak=8e9),
     "checkpointing": Turn(seconds=3.0, pace=0.0, sgemm=80e9, peak=1e9),
     "n 4096": Turn(seconds=0.1, pace=60e9, sgemm=80e9, peak=1e8),
+    "ours, reading": Turn(seconds=0.5, pace=60e9, sgemm=80e9, peak=1e9),
+    "transformers, reading": Turn(seconds=1.0, pace=17e9, sgemm=80e9, peak=2e9),
 }
 
 
@@ -123,6 +125,26 @@ def test_the_etc_case_judges_speed_and_growth(monkeypatch: pytest.MonkeyPatch) -
     }
 
 
+def test_writing_is_judged_alone_and_with_the_reading(monkeypatch: pytest.MonkeyPatch) -> None:
+    faked(monkeypatch)
+    assert figures("summarise") == {
+        "writing alone, x faster than transformers": (4.0, "pass"),
+        "x faster than transformers": (3.5, "pass"),
+    }
+
+
+def test_led_is_judged_reading_and_learning(monkeypatch: pytest.MonkeyPatch) -> None:
+    faked(monkeypatch)
+    assert figures("led") == {
+        "x faster than transformers": (3.5, "pass"),
+        "n 16384, GB above the weights": (8.0, "short"),
+    }
+    assert figures("led-training") == {
+        "x faster than transformers": (3.5, "pass"),
+        "of the peak memory of transformers": (0.25, "pass"),
+    }
+
+
 def test_without_transformers_its_bars_are_skipped(monkeypatch: pytest.MonkeyPatch) -> None:
     faked(monkeypatch, absent="transformers")
     verdicts = [verdict for _, verdict in figures("longformer").values()]
@@ -182,6 +204,12 @@ def test_the_second_table_tells_what_every_run_took(monkeypatch: pytest.MonkeyPa
     ours, theirs = runs_table(report.timings).splitlines()[2:]
     assert ours.split() == ["bigbird", "ours", "2.00", "2000", "80.0"]
     assert theirs.split()[:3] == ["bigbird", "transformers", "7.00"]
+
+
+def test_the_short_table_counts_no_linear_layers_where_texts_are_written() -> None:
+    writing = Turn(seconds=2.0, pace=0.0, sgemm=80e9, peak=2e9)
+    ((_, _, _, share, *_),) = short_rows("led", [{"ours": writing}])
+    assert share == "-"
 
 
 def test_the_short_table_has_a_row_for_each_side() -> None:

@@ -1,0 +1,81 @@
+"""The loss of a choice among many words: never do the scores of all rows stand in memory at once."""
+
+from typing import Any
+
+import torch
+from torch import Tensor
+from torch.autograd.function import once_differentiable
+
+from longspan.nn.linear import wide
+
+IGNORED = -100
+"""The label of a row that is not to be learnt."""
+ROWS = 256
+"""Rows whose scores stand in memory at once; with fewer, the products become slow."""
+
+
+def word_loss(x: Tensor, weight: Tensor, bias: Tensor, labels: Tensor, *, smoothing: float = 0.0) -> Tensor:
+    """The mean cross entropy of the scores x W' + b (N, V) to the labels (N,); 0 where there are none.
+
+    Scores become their own gradient as soon as they are there, and that the gradients of x (N, C) and
+    `weight` (V, C), which wait for the backward pass: nothing is computed twice. The bias (V,) is not learnt.
+
+    >>> word_loss(torch.ones(3, 2), torch.zeros(5, 2), torch.zeros(5), torch.tensor([4, -100, 0]))
+    tensor(1.6094)
+    """
+    weight = wide(weight)
+    wanted = torch.is_grad_enabled()
+    with torch.autocast(x.device.type, enabled=False):
+        found: Tensor = _WordLoss.apply(  # type: ignore[no-untyped-call]
+            x.to(weight.dtype), weight, bias.to(weight.dtype), labels, smoothing, wanted
+        )
+    return found
+
+
+class _WordLoss(torch.autograd.Function):
+    @staticmethod
+    def forward(
+        ctx: Any, x: Tensor, weight: Tensor, bias: Tensor, labels: Tensor, smoothing: float, wanted: bool
+    ) -> Tensor:
+        learnt = labels != IGNORED
+        share = learnt.to(x.dtype) / learnt.sum().clamp_min(1)
+        labels = labels.masked_fill(~learnt, 0).unsqueeze(1)
+        of_x = torch.empty_like(x) if wanted and ctx.needs_input_grad[0] else None
+        of_weight = torch.zeros_like(weight) if wanted and ctx.needs_input_grad[1] else None
+        room, total = x.new_empty(min(ROWS, len(x)), len(weight)), x.new_zeros(())
+        for start in range(0, len(x), ROWS):
+            piece = slice(start, start + ROWS)
+            rows = x[piece]
+            scores = torch.addmm(bias, rows, weight.t(), out=room[: len(rows)])
+            total += _turn_to_gradient(scores, labels[piece], share[piece], smoothing)
+            if of_x is not None:
+                torch.mm(scores, weight, out=of_x[piece])
+            if of_weight is not None:
+                of_weight.addmm_(scores.t(), rows)
+        ctx.save_for_backward(of_x, of_weight)
+        return total
+
+    @staticmethod
+    @once_differentiable
+    def backward(ctx: Any, upstream: Tensor) -> tuple[Tensor | None, ...]:
+        found = ctx.saved_tensors
+        if upstream != 1:  # most are 1, and a copy of the weight's gradient is large
+            found = [None if one is None else one * upstream for one in found]
+        return (*found, None, None, None, None)
+
+
+def _turn_to_gradient(scores: Tensor, labels: Tensor, share: Tensor, smoothing: float) -> Tensor:
+    """The loss of rows that count by `share` (n,); their scores (n, V) are overwritten by its gradient.
+
+    A label (n, 1) is to have all of the probability but `smoothing`, which all words have alike.
+    """
+    scores -= scores.amax(1, keepdim=True)
+    right = scores.gather(1, labels).squeeze(1) * (1 - smoothing)
+    if smoothing:
+        right += scores.mean(1) * smoothing
+    sums = scores.exp_().sum(1)
+    scores *= (share / sums).unsqueeze(1)
+    scores.scatter_add_(1, labels, share.unsqueeze(1) * (smoothing - 1))
+    if smoothing:
+        scores -= share.unsqueeze(1) * (smoothing / scores.shape[1])
+    return (sums.log() - right).masked_fill(share == 0, 0.0) @ share  # 0 times infinity is no 0
