@@ -2,7 +2,8 @@
 // An output is a sum over the inputs in one order, cut at fixed places: its bits depend on its own row and nothing else.
 //
 // A unit of work is a band of rows by a panel of outputs. The panel's weights are packed, [input][output], a depth at a time:
-// then every row of the band streams past them. Packing costs a hundredth, so packed weights are not kept.
+// then every row of the band streams past them. Packing costs a hundredth, so packed weights are not kept; for a few rows, as in
+// a step of a decoder, it would cost more than the reading of the weights, and is left out.
 // Both kinds see words of 32 bits: a float, or two neighbouring inputs in 16 bits each.
 constexpr int64_t DEPTH = 768;  // words of a packed panel, which stays in the second-level cache
 
@@ -113,6 +114,49 @@ LS_INLINE vf load_some(const float* p, int64_t count) {
     return load(some);
 }
 
+// Few rows of x, from `a` on, past L rows of weights, which are turned in registers and used at once: to pack them would take
+// longer than all else. An output is the same sum as in `multiply`. Rows of weights behind the last repeat it.
+template <int R>
+static void multiply_thin(const float* a, int64_t a_row, const float* weights, int64_t inputs, int64_t count, float* sums) {
+    const float* row[L];
+    for (int i = 0; i < L; i++) row[i] = weights + (i < count ? i : count - 1) * inputs;
+    for (int64_t d = 0; d < inputs || d == 0; d += Floats::CUT) {
+        const int64_t end = d + Floats::CUT < inputs ? d + Floats::CUT : inputs;
+        vf acc[R] = {}, m[L];
+        auto step = [&](int64_t k, int i) __attribute__((always_inline)) {
+#pragma GCC unroll 8
+            for (int r = 0; r < R; r++) acc[r] = Floats::step(acc[r], splat(a[r * a_row + k + i]), m[i]);
+        };
+        int64_t k = d;
+        for (; k + L <= end; k += L) {
+#pragma GCC unroll 16
+            for (int i = 0; i < L; i++) m[i] = load(row[i] + k);
+            exchange<L / 2>(m);
+#pragma GCC unroll 16
+            for (int i = 0; i < L; i++) step(k, i);
+        }
+        if (k < end) {
+            for (int i = 0; i < L; i++) m[i] = load_some(row[i] + k, end - k);
+            exchange<L / 2>(m);
+            for (int i = 0; i < end - k; i++) step(k, i);
+        }
+#pragma GCC unroll 8
+        for (int r = 0; r < R; r++) {
+            float* to = sums + r * PANEL<Floats>;
+            store(to, d > 0 ? load(to) + acc[r] : acc[r]);
+        }
+    }
+}
+
+template <int R>
+LS_INLINE void multiply_thin_rest(int64_t rows, const float* a, int64_t a_row, const float* weights, int64_t inputs, int64_t count,
+                                  float* sums) {
+    if constexpr (R > 0) {
+        if (rows == R) return multiply_thin<R>(a, a_row, weights, inputs, count, sums);
+        multiply_thin_rest<R - 1>(rows, a, a_row, weights, inputs, count, sums);
+    }
+}
+
 // What turns the sums of a panel into outputs.
 template <class T>
 struct Finish {
@@ -159,6 +203,14 @@ static void panel(const ls_linear_job& job, int64_t band, int64_t number, float*
     const auto* weights = static_cast<const typename T::weight*>(layer.weights) + first * layer.inputs;
     const Finish<T> finish(layer, first);
     float *packed = scratch, *sums = scratch + DEPTH * PANEL<T>;
+    if constexpr (T::PER_WORD == 1)
+        if (rows <= T::ROWS) {
+            for (int64_t n = 0; n < PANEL<T> && first + n < layer.outputs; n += L)
+                multiply_thin_rest<T::ROWS>(rows, job.x + begin * job.x_row, job.x_row, weights + n * layer.inputs, layer.inputs,
+                                            layer.outputs - first - n, sums + n);
+            for (int64_t i = 0; i < rows; i++) finish.row(job.first + begin + i, sums + i * PANEL<T>, 1.0f);
+            return;
+        }
     const int64_t apart = words > DEPTH ? PANEL<T> : 0;  // sums that are done at once share a place, near at hand
     for (int64_t from = 0; from < words || from == 0; from += DEPTH) {
         const int64_t depth = words - from < DEPTH ? words - from : DEPTH;

@@ -55,7 +55,8 @@ class Rows:
         """All keys and values so far (K, H, D), these behind the others."""
         begin, self._count = self._count, self._count + len(k)
         if self._room is None or self._count > self._room.shape[1]:
-            room = k.new_empty(2, min(self._most, max(ROOM, 2 * self._count)), *k.shape[1:])
+            size = max(self._count, min(self._most, max(ROOM, 2 * self._count)))
+            room = k.new_empty(2, size, *k.shape[1:])
             if self._room is not None:
                 room[:, :begin] = self._room[:, :begin]
             self._room = room
