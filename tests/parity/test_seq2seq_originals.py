@@ -149,6 +149,14 @@ def test_other_weights_are_reported_and_missing_ones_named(tmp_path: Path) -> No
         load_model(tmp_path / "less")
 
 
+@pytest.mark.parametrize("shape", [(), (24,), (40, 24), (24, 40, 1)])
+def test_kernels_of_other_shapes_are_refused(tmp_path: Path, shape: tuple[int, ...]) -> None:
+    kernel = {"pegasus/encoder/layer_0/intermediate/dense/kernel": torch.zeros(shape)}
+    pegasus(tmp_path, extra=kernel)
+    with pytest.raises(CheckpointError, match=r"'model.encoder.layers.0.fc1.weight' has the shape"):
+        load_model(tmp_path)
+
+
 def test_without_a_config_it_is_said_what_to_write(tmp_path: Path) -> None:
     pegasus(tmp_path)
     (tmp_path / "config.json").unlink()

@@ -187,7 +187,7 @@ def _stacked(parts: list[Tensor], dtype: torch.dtype) -> Tensor:
 
 def _fresh(model: TaskModel, name: str, dtype: torch.dtype) -> Tensor:
     module, _, leaf = name.rpartition(".")
-    shape = model.get_parameter(name).shape
+    shape = dict(stored(model))[name].shape
     if leaf == "bias":
         return torch.zeros(shape, dtype=dtype)
     if isinstance(model.get_submodule(module), nn.LayerNorm):

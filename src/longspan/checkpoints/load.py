@@ -19,6 +19,7 @@ from longspan.checkpoints.report import LoadReport
 from longspan.checkpoints.schema import Raw, flag
 from longspan.checkpoints.sentence_transformers import Modules, read_modules
 from longspan.checkpoints.store import Weights, open_weights
+from longspan.checkpoints.tf_files import bundle_in
 from longspan.errors import bad, refused
 from longspan.models.build import TASKS, build
 from longspan.models.config import number
@@ -114,6 +115,9 @@ def read_raw(folder: Path) -> dict[str, Any]:
     """config.json; or what stands in its place beside the checkpoints of ETC."""
     if not os.path.lexists(folder / "config.json") and os.path.lexists(folder / ETC_CONFIG):
         return {**read_json(inside(folder, ETC_CONFIG)), "model_type": "etc"}
+    if not os.path.lexists(folder / "config.json") and bundle_in(folder):
+        repair = 'For the released BigBird-Pegasus write {"model_type": "bigbird_pegasus"} into one.'
+        raise refused(folder, "it has a checkpoint of TensorFlow, but no config.json", repair)
     return read_json(inside(folder, "config.json"))
 
 
@@ -130,7 +134,7 @@ def _refuse_other_words(family: Family, table: KeyTable, weights: Weights, place
     first, *others = [key for name in names if (key := table.key(name)) in weights] or [""]
     for other in others:
         if not torch.equal(weights[other], weights[first]):
-            raise refused(place, f"{other!r} is not {first!r}", "Longspan's decoders share the encoder's words.")
+            raise refused(place, f"{other!r} is not {first!r}", "Here decoders share the encoder's words.")
 
 
 def _dtype(given: str | torch.dtype) -> torch.dtype:

@@ -129,7 +129,7 @@ def _details(model: TaskModel, labels: Sequence[str] | None, problem: str | None
     fields: dict[str, Any] = {"dtype": str(dtype).removeprefix("torch.")}
     if model.task in ("classify", "tag"):
         fields |= written(labels, problem, len(model.get_parameter("head.out.weight")), raw)
-    if model.task in TIED or isinstance(model.body, Seq2Seq):  # two sides share their words, whatever the head
+    if model.task in TIED or isinstance(model.body, Seq2Seq):  # whose two sides always share their words
         fields["tie_word_embeddings"] = model.task not in TIED or is_tied(model)
     if model.task in ("classify", "tag", "choose") and has_own_dropout(model):
         rate = vars(model.head)["dropout"]

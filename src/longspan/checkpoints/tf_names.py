@@ -18,6 +18,8 @@ LEAVES = {
     "relative_bias_table": "scores",
 }
 """How a layer's variables are called there and here; all others, such as an optimizer's, are no weights."""
+TABLE = "_embeddings"
+"""How variables end that are whole modules here, such as BigBird's word_embeddings."""
 LONG = "long_feed_forward_layer_", "feed_forward_layer_"
 """How ETC calls a layer of the long stream where global tokens have their own, and where they do not."""
 
@@ -40,8 +42,8 @@ def in_torch_names(part: Part, place: object) -> Part:
     shapes = {ours: part.shapes[name] for ours, name in theirs.items()}
     for ours, name in theirs.items():
         if _is_kernel(name):
-            (first, *others), dtype = shapes[ours]
-            shapes[ours] = (*others, first), dtype
+            shape, dtype = shapes[ours]
+            shapes[ours] = (*shape[1:], *shape[:1]), dtype
     return Part(shapes, read)
 
 
@@ -51,8 +53,12 @@ def torch_name(name: str, prefix: str) -> str | None:
     >>> torch_name("etc/feed_forward_layer_0/dense_layers/layer_1/kernel", "etc/")
     'feed_forward_layer_0.dense_layers.layer_1.weight'
     >>> torch_name("etc/feed_forward_layer_0/dense_layers/layer_1/kernel/adam_m", "etc/")
+    >>> torch_name("pegasus/embeddings/word_embeddings", "")
+    'pegasus.embeddings.word_embeddings.weight'
     """
     module, _, leaf = name.removeprefix(prefix).replace(*LONG).rpartition("/")
+    if leaf.endswith(TABLE):
+        module, leaf = f"{module}/{leaf}", "embedding_table"
     return f"{module.replace('/', '.')}.{LEAVES[leaf]}" if leaf in LEAVES else None
 
 

@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from longspan.checkpoints.families.base import Family
-from longspan.checkpoints.schema import Raw, flag, made, refuse_unsupported
+from longspan.checkpoints.schema import Raw, flag, made, refuse_unsupported, text
 from longspan.errors import bad, whole
 from longspan.models.bert import BertConfig
 from longspan.models.config import LARGEST, EncoderConfig
@@ -74,6 +74,7 @@ def read_fields(
     given = {**defaults, **{name: value for name, value in raw.items() if value is not None}}
     if isinstance(given["eos_token_id"], list) and len(given["eos_token_id"]) == 1:
         given["eos_token_id"] = given["eos_token_id"][0]
+    text(given, "activation_function")
     read, written = ({ours: given[theirs] for theirs, ours in names.items()} for names in (READING, WRITING))
     encoder = made(kind, read | {"types": 0, "norm_eps": 1e-5} | reader, READING)
     return made(Seq2SeqConfig, written | writer | {"encoder": encoder}, WRITING)

@@ -1,5 +1,6 @@
-"""BigBird-Pegasus's files: norms before the blocks, no biases in attention, scaled words."""
+"""BigBird-Pegasus's files, Hugging Face's and the original ones: norms before the blocks, scaled words."""
 
+import re
 from dataclasses import replace
 from typing import Any
 
@@ -15,7 +16,9 @@ from longspan.checkpoints.families.bart import (
     write_fields,
 )
 from longspan.checkpoints.families.bigbird import ATTENTION
+from longspan.checkpoints.safe_files import Part
 from longspan.checkpoints.schema import Raw, flag, text
+from longspan.checkpoints.store import Weights
 from longspan.errors import bad, whole
 from longspan.models.bigbird import BigBirdConfig
 from longspan.models.seq2seq import Seq2SeqConfig
@@ -80,14 +83,8 @@ def cannot(config: Seq2SeqConfig) -> str | None:
     return unlike_bart(config, 0, same=True, pegasus=True)
 
 
-BIGBIRD_PEGASUS = replace(
-    BART,
-    model_type="bigbird_pegasus",
-    name="BigBirdPegasus",
-    read=read,
-    write=write,
-    cannot=cannot,
-    body=WORDS
+BODY = (
+    WORDS
     | DECODER
     | side(
         "encoder",
@@ -95,5 +92,73 @@ BIGBIRD_PEGASUS = replace(
             "attention.qkv": tuple(f"{_ATTENTION}.{name}" for name in ("query", "key", "value")),
             "attention.out": ("self_attn.output",),
         },
-    ),
+    )
+)
+
+
+def _original(side: str) -> dict[str, tuple[str, ...]]:
+    here = f"{side}.layer_#"
+    layer = {
+        "attention.qkv": tuple(f"attention.self.{name}" for name in ("query", "key", "value")),
+        "attention.out": ("attention.output.dense",),
+        "attention_norm": ("attention.self.LayerNorm",),
+        "cross.query": ("attention.encdec.query",),
+        "cross.kv": ("attention.encdec.key", "attention.encdec.value"),
+        "cross.out": ("attention.encdec_output.dense",),
+        "cross_norm": ("attention.encdec.LayerNorm",),
+        "feed_forward.up": ("intermediate.dense",),
+        "feed_forward.down": ("output.dense",),
+        "feed_forward_norm": ("intermediate.LayerNorm",),
+    }
+    named = {f"{side}.layers.#.{ours}": tuple(f"{here}.{one}" for one in layer[ours]) for ours in layer}
+    return named | {
+        f"{side}.embeddings.positions": ("embeddings.position_embeddings",),
+        f"{side}.embeddings.norm": ("",),  # there is none
+        f"{side}.layers.#.closing_norm": (f"{side}.LayerNorm",),
+    }
+
+
+_WORDS = "embeddings.word_embeddings"
+ORIGINAL = {"encoder.embeddings.words": (_WORDS,)} | _original("encoder") | _original("decoder")
+"""Our modules, and theirs in the checkpoints of google-research/bigbird."""
+_LAYER = re.compile(r"\blayer_(\d+)\b")
+
+
+def from_original(raw: Raw, weights: Weights) -> Weights:
+    """Weights that the original code wrote, by Hugging Face's names; other files are left as they are.
+
+    Both sides read one table of positions there, and biases may stand in a file of a model that has none.
+    """
+    words = f"{_WORDS}.weight"
+    prefix = next((name.removesuffix(words) for name in weights if name.endswith(words)), None)
+    if prefix is None:
+        return weights
+    bias = flag(raw, "use_bias", False)
+    theirs = {name: name for name in weights if not name.startswith(prefix)}
+    for name in (name for name in weights if name.startswith(prefix)):
+        module, _, leaf = name.removeprefix(prefix).rpartition(".")
+        projects = ".attention." in module and not module.endswith(".LayerNorm")
+        if bias or leaf != "bias" or not projects:
+            theirs |= {f"{one}.{leaf}": name for one in _renamed(module)}
+    shapes = {ours: weights.shapes[name] for ours, name in theirs.items()}
+    return Weights([Part(shapes, lambda ours: weights[theirs[ours]])])
+
+
+def _renamed(module: str) -> list[str]:
+    """What a module of the original code is called; itself if it is none of the model's."""
+    numbered, general = _LAYER.search(module), _LAYER.sub("layer_#", module)
+    number = numbered[1] if numbered else ""
+    found = (dict(zip(ORIGINAL[ours], names, strict=True)).get(general) for ours, names in BODY.items())
+    return [f"{BART.prefix}{name.replace('#', number)}" for name in found if name] or [module]
+
+
+BIGBIRD_PEGASUS = replace(
+    BART,
+    model_type="bigbird_pegasus",
+    name="BigBirdPegasus",
+    read=read,
+    write=write,
+    cannot=cannot,
+    adapt=from_original,
+    body=BODY,
 )

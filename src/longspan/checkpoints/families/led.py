@@ -28,8 +28,8 @@ _ATTENTION = "self_attn.longformer_self_attn"
 
 
 def is_original(raw: Raw) -> bool:
-    """Whether allenai's code wrote it: a BART with a window on one side, and fields of its own."""
-    return raw.get("model_type") in (None, "bart", "led") and (
+    """Whether allenai's code wrote it: a BART (no "led") with a window on one side, and fields of its own."""
+    return raw.get("model_type") in (None, "bart") and (
         any(name in raw and "encoder_layers" in raw for name in ORIGINAL)
         or (raw.get("model_type") == "bart" and "attention_window" in raw)
     )
