@@ -10,6 +10,9 @@ DRAWN := longformer 'Window(3, dilation=2) & Causal()' 'BlockWindow(2) | GlobalB
 MODEL_TESTS := tests/unit/nn tests/unit/models tests/unit/tasks tests/unit/test_reader.py tests/properties/test_reader_independence.py
 NATIVE := CMakeLists.txt $(wildcard csrc/*.* csrc/*/*.*)
 
+# Two at a time; threads that wait must not spin, lest they take the other's core.
+TESTS := OMP_WAIT_POLICY=passive $(BIN)/python -m pytest -q --numprocesses 2 --dist worksteal
+
 # Kept between builds, so that only what changed is compiled.
 INCREMENTAL := --no-build-isolation --config-settings=build-dir=build/native
 
@@ -44,8 +47,8 @@ pictures: $(VENV)/installed ## draw the patterns and models of the documentation
 	$(BIN)/longspan draw default --length 1024 --svg --out docs/pictures/default.svg
 
 test: $(VENV)/installed ## run the default test suite, then the models without the native kernel
-	$(BIN)/python -m pytest -q
-	$(BIN)/python -m pytest -q --portable $(MODEL_TESTS)
+	$(TESTS)
+	$(TESTS) --portable $(MODEL_TESTS)
 
 slow: $(VENV)/installed ## run the tests that take long
 	$(BIN)/python -m pytest -q -m slow

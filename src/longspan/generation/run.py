@@ -1,6 +1,6 @@
 """Documents in, texts out."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 
 import numpy as np
 import torch
@@ -13,6 +13,7 @@ from longspan.generation.search import Beams, Draws, Text
 from longspan.generation.steps import Steps
 from longspan.layout import Layout
 from longspan.models.seq2seq import Seq2SeqConfig
+from longspan.models.task import evaluating
 from longspan.models.writer import Writer
 
 Told = Callable[[int, int], object]
@@ -29,8 +30,11 @@ def generate(
     generator: torch.Generator | None = None,
     told: Told | None = None,
     stop: Callable[[], bool] | None = None,
+    global_first: bool = True,
 ) -> list[list[Text]]:
-    """The texts that a model writes about each document of a layout, best first.
+    """The texts that a model writes about each document of a layout, best first; nothing is dropped.
+
+    Where no token is marked, the first of each document is global in a LED, unless `global_first` is False.
 
     What is drawn for a document depends on `generator` and the document's number alone, not on its mates.
     `told` hears every token of the text of each document, `count` being 1, as soon as it is certain: with
@@ -55,19 +59,33 @@ def generate(
     if not layout.documents:
         return []
     assert options.longest is not None
-    steps = Steps(model, ids, layout, layout.documents * max(options.beams, options.count) * options.longest)
+    most = layout.documents * max(options.beams, options.count) * options.longest
     searches = {d: _search(options, config, generator) for d in range(layout.documents)}
-    live, listeners = dict(searches), {d: Listener(d, told) for d in searches}
+    listeners = {d: Listener(d, told) for d in searches}
+    with evaluating(model):
+        steps = Steps(model, ids, model.usual(layout) if global_first else layout, most)
+        _write(steps, searches, listeners, options, config.eos_id, stop)
+    return [listeners[d].results(search) for d, search in searches.items()]
+
+
+def _write(
+    steps: Steps,
+    searches: Mapping[int, "Beams | Draws"],
+    listeners: Mapping[int, "Listener"],
+    options: Writing,
+    eos: int,
+    stop: Callable[[], bool] | None,
+) -> None:
+    live = dict(searches)
     while live and not (stop is not None and stop()):
         scores, rows = steps.take(live)
         scores = scores.log_softmax(-1) if options.beams > 1 else scores
         sizes = [len(search.tokens) for search in live.values()]
         parts = zip(scores.split(sizes), np.split(rows, np.cumsum(sizes)[:-1]), strict=True)
         for (document, search), (part, own) in zip(list(live.items()), parts, strict=True):
-            more = search.advance(ruled(part, search.tokens, options, eos=config.eos_id), own)
+            more = search.advance(ruled(part, search.tokens, options, eos=eos), own)
             if not listeners[document].hear(search, ended=not more) or not more:
                 del live[document]
-    return [listeners[d].results(search) for d, search in searches.items()]
 
 
 class Listener:

@@ -1,5 +1,8 @@
 """A model for a task: a body and the head that stands on it."""
 
+from collections.abc import Iterator
+from contextlib import contextmanager
+
 from torch import Tensor, nn
 
 from longspan.layout import Layout
@@ -43,3 +46,16 @@ class TaskModel(nn.Module):
         x = self.body(ids, layout, types)
         seen = self.head.weights(ids) if isinstance(self.head, PoolingHead) else types
         return self.head(x, layout, seen)  # type: ignore[no-any-return]
+
+
+@contextmanager
+def evaluating(model: TaskModel) -> Iterator[None]:
+    """A model without dropout, and then as it was."""
+    before = model.training
+    if before:
+        model.eval()
+    try:
+        yield
+    finally:
+        if before:
+            model.train()

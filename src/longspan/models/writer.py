@@ -1,8 +1,11 @@
 """Models with a decoder: one writes texts about documents, one reads each document a second time."""
 
+from dataclasses import replace
+
 from torch import Tensor, nn
 
 from longspan.layout import Layout
+from longspan.models.longformer import LongformerConfig
 from longspan.models.seq2seq import Decoder, Seq2Seq, shifted
 from longspan.models.task import TaskModel
 from longspan.nn.heads import NextWordHead
@@ -50,6 +53,16 @@ class Writer(TaskModel):
         found: Tensor = self.head(x)
         return found
 
+    def usual(self, layout: Layout) -> Layout:
+        """The documents with their first tokens global, where nothing is marked and the encoder is LED's.
+
+        LED was trained so; that it is forgotten elsewhere is why it writes nonsense there.
+        """
+        if layout.marked_rows.size or not isinstance(self.config, LongformerConfig):
+            return layout
+        site = layout.sites
+        return Layout(replace(site, marked=site.exists & (site.position == 0)), layout.lengths)
+
     def loss(
         self,
         ids: Tensor,
@@ -58,11 +71,16 @@ class Writer(TaskModel):
         texts: Layout,
         *,
         smoothing: float = 0.0,
+        global_first: bool = True,
     ) -> Tensor:
         """The mean cross entropy of the `labels` (N,), the words of the texts; -100 is not learnt.
 
+        Where no token is marked, the first of each document is global in a LED, unless `global_first` is
+        False.
+
         The scores of few rows stand in memory at once.
         """
+        layout = self.usual(layout) if global_first else layout
         x = self.hidden(ids, layout, shifted(labels, texts, self.body.config), texts)
         return word_loss(x, self.head.decoder.weight, self.head.bias[0], labels, smoothing=smoothing)
 

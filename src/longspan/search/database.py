@@ -41,7 +41,7 @@ class Database:
         folder.mkdir(parents=True, exist_ok=True)
         with self._guarded():
             self._db = sqlite3.connect(path, timeout=PATIENCE, isolation_level=None)
-            if fresh or not path.stat().st_size:  # empty: killed before the first transaction
+            if fresh or not self.rows("SELECT 1 FROM sqlite_master"):  # killed within the first transaction
                 self._create()
             self._check_version()
 

@@ -10,7 +10,7 @@ from torch import Tensor
 
 from longspan.models.bigbird import BigBirdConfig
 from longspan.models.etc import EtcConfig
-from longspan.models.task import TaskModel
+from longspan.models.task import TaskModel, evaluating
 from longspan.shapes import FloatArray, IntArray
 from longspan.tasks.documents import Document
 from longspan.tasks.options import Options
@@ -85,19 +85,6 @@ def scores(model: TaskModel, batch: Batch) -> Tensor:
     """What the head makes of the batch."""
     found: Tensor = model(batch.ids, batch.layout, batch.types)
     return found
-
-
-@contextmanager
-def evaluating(model: TaskModel) -> Iterator[None]:
-    """A model without dropout, and then as it was."""
-    before = model.training
-    if before:
-        model.eval()
-    try:
-        yield
-    finally:
-        if before:
-            model.train()
 
 
 def uses_types(model: TaskModel) -> bool:

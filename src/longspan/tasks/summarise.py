@@ -12,11 +12,12 @@ from longspan.generation.names import NAMES, stated, translated
 from longspan.generation.options import Writing
 from longspan.generation.run import generate
 from longspan.generation.search import Text
+from longspan.models.task import evaluating
 from longspan.models.writer import Writer
 from longspan.tasks.documents import Document
 from longspan.tasks.inputs import listed
 from longspan.tasks.options import Options
-from longspan.tasks.run import PATIENCE, batched, evaluating, on
+from longspan.tasks.run import PATIENCE, batched, on
 from longspan.text.stream import TextStream
 from longspan.text.tokenizer import Tokenizer
 
@@ -135,6 +136,7 @@ def write(
                 generator=None if seed is None else torch.Generator().manual_seed(seed),
                 told=None if stream is None else stream.told,
                 stop=bar.stepped,
+                global_first=False,  # what is global was chosen before
             )
             found.update(zip(batch.index, texts, strict=True))
             bar.done(len(texts))

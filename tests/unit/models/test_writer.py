@@ -105,3 +105,36 @@ def test_the_global_token_tells_the_decoder_of_the_whole_document() -> None:
         layout = Layout.packed([40], marked=marked)
         first, second = (model.body(one, layout)[0] for one in (ids, other))
         assert torch.equal(first, second) != told
+
+
+def test_the_first_token_is_global_unless_somebody_says_otherwise() -> None:
+    torch.manual_seed(0)
+    model = build(Seq2SeqConfig(encoder=ENCODERS["led"], layers=2, heads=4, feed_forward=48), "summarise")
+    assert isinstance(model, Writer)
+    with torch.no_grad():
+        for parameter in model.parameters():
+            parameter.normal_(0, 0.3)
+    (ids, texts), places = pairs(), Layout.packed(WRITTEN)
+    bare, first, second = (
+        Layout.packed(LENGTHS, marked=marked) for marked in (None, [[0]] * 4, [[1], [0], [0], [0]])
+    )
+    wanted = model.loss(ids, first, texts, places)
+    assert torch.equal(model.loss(ids, bare, texts, places), wanted)
+    assert not torch.equal(model.loss(ids, bare, texts, places, global_first=False), wanted)
+    assert not torch.equal(model.loss(ids, second, texts, places), wanted)
+    options = Writing(beams=2, longest=9)
+    assert generate(model, ids, bare, options) == generate(model, ids, first, options)
+    alone = generate(model, ids, bare, options, global_first=False)
+    assert alone != generate(model, ids, first, options)
+
+
+def test_nothing_is_dropped_while_writing_and_learning_goes_on_as_before() -> None:
+    torch.manual_seed(0)
+    encoder = LongformerConfig(**SMALL | {"dropout": 0.5, "attention_dropout": 0.5}, radius=4)
+    model = build(Seq2SeqConfig(encoder=encoder, layers=2, heads=4, feed_forward=48), "summarise").train()
+    assert isinstance(model, Writer)
+    ids, _ = pairs()
+    texts = [generate(model, ids, documents(), Writing(longest=9)) for _ in range(2)]
+    assert texts[0] == texts[1]
+    assert model.training
+    assert texts[0] == generate(model.eval(), ids, documents(), Writing(longest=9))

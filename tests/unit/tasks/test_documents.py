@@ -110,7 +110,7 @@ def test_a_global_token_is_global_in_every_window_that_holds_it() -> None:
         (Globals(spans=[(2, 4)]), [2, 3]),
         ({"mask": [[False, True, False, False, False, False]]}, [1]),
     ],
-    ids=str,
+    ids=lambda value: "function" if callable(value) else str(value),
 )
 def test_global_tokens_may_be_chosen_in_many_ways(chosen: object, expected: list[int]) -> None:
     assert np.flatnonzero(document(encoding(4), "classify", global_tokens=chosen).marked).tolist() == expected

@@ -69,7 +69,7 @@ class Family:
     @property
     def words(self) -> tuple[str, ...]:
         """The table of words, by all names that a file may have it by."""
-        (first,) = (theirs for ours, (theirs, *_) in self.body.items() if ours.endswith("embeddings.words"))
+        (first,) = (theirs[0] for ours, theirs in self.body.items() if ours.endswith("embeddings.words"))
         return f"{first}.weight", *(name.removeprefix("{body}") for name in self.body_ties)
 
     def for_task(self, config: ModelConfig, task: str) -> ModelConfig:
