@@ -110,9 +110,11 @@ def write(config: Seq2SeqConfig) -> dict[str, Any]:
 
 def unlike_bart(config: Seq2SeqConfig, offset: int, *, same: bool, pegasus: bool = False) -> str | None:
     """What none has words for; with `same`, encoder and decoder have the same number of positions."""
-    encoder, others = config.encoder, ("buckets", "types")
-    if any(getattr(encoder, name) for name in others):
+    encoder = config.encoder
+    if encoder.buckets or encoder.types:
         return "token types or biases by distance before a decoder"
+    if not (config.bias or pegasus):
+        return "attention without biases"
     if encoder.norm_first != pegasus:
         return "norms that stand elsewhere"
     if {encoder.position_offset, config.position_offset} != {offset}:
@@ -126,7 +128,7 @@ def cannot(config: Seq2SeqConfig) -> str | None:
     """What BART has no words for."""
     if getattr(config.encoder, "radius", None) is not None:
         return "a window"
-    return unlike_bart(config, BEFORE, same=True) or (None if config.bias else "attention without biases")
+    return unlike_bart(config, BEFORE, same=True)
 
 
 def side(side: str, ours: Mapping[str, tuple[str, ...]]) -> dict[str, tuple[str, ...]]:

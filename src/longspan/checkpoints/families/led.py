@@ -15,7 +15,7 @@ from longspan.checkpoints.families.bart import (
     unlike_bart,
     write_fields,
 )
-from longspan.checkpoints.families.longformer import ORIGINAL, dilation, radii
+from longspan.checkpoints.families.longformer import ORIGINAL, dilation, radii, unlike_window
 from longspan.checkpoints.safe_files import Part
 from longspan.checkpoints.schema import Raw
 from longspan.checkpoints.store import Weights
@@ -71,19 +71,10 @@ def write(config: Seq2SeqConfig) -> dict[str, Any]:
 
 def cannot(config: Seq2SeqConfig) -> str | None:
     """What LED has no words for."""
-    encoder = config.encoder
-    assert isinstance(encoder, LongformerConfig)
-    assert isinstance(encoder.radius, tuple)
-    assert isinstance(encoder.dilation, tuple)
-    if any(gap != 1 for gap in encoder.dilation):
-        return "dilation"
-    if encoder.share_global_projections:
-        return "shared global projections"
-    if any(max(encoder.radius) % radius for radius in encoder.radius):
-        return "windows that do not divide the widest"
-    if encoder.rescale_embeddings:
+    assert isinstance(config.encoder, LongformerConfig)
+    if config.encoder.rescale_embeddings:
         return "rescaled embeddings"
-    return unlike_bart(config, 0, same=False) or (None if config.bias else "attention without biases")
+    return unlike_window(config.encoder) or unlike_bart(config, 0, same=False)
 
 
 LED = replace(

@@ -59,17 +59,21 @@ def write(config: LongformerConfig) -> dict[str, Any]:
 
 def cannot(config: LongformerConfig) -> str | None:
     """What Hugging Face has no words for."""
+    if config.position_offset != config.pad_id + 1:
+        return "positions that do not follow the padding token"
+    return unlike_window(config) or unlike_bert(config)
+
+
+def unlike_window(config: LongformerConfig) -> str | None:
+    """What Hugging Face has no words for in Longformer's attention."""
     assert isinstance(config.radius, tuple)
     assert isinstance(config.dilation, tuple)
     if any(gap != 1 for gap in config.dilation):
         return "dilation"
     if config.share_global_projections:
         return "shared global projections"
-    if config.position_offset != config.pad_id + 1:
-        return "positions that do not follow the padding token"
-    if any(max(config.radius) % radius for radius in config.radius):
-        return "windows that do not divide the widest"
-    return unlike_bert(config)
+    divide = not any(max(config.radius) % radius for radius in config.radius)
+    return None if divide else "windows that do not divide the widest"
 
 
 LONGFORMER = replace(
