@@ -63,9 +63,7 @@ def led(vocabulary: int, longest: int, written: int, *, width: int, heads: int) 
         bos_id=START,
         eos_id=END,
     )
-    model = build(writing, "summarise")
-    assert isinstance(model, Writer)
-    return model
+    return build(writing, "summarise")
 
 
 def packed(pairs: Sequence[Pair]) -> tuple[Tensor, Layout, Tensor, Layout]:

@@ -1,6 +1,6 @@
 """New models of any config, for any task."""
 
-from typing import Any
+from typing import Any, Literal, overload
 
 from torch import nn
 
@@ -32,6 +32,14 @@ READING = ("encode", "fill", "classify", "tag", "answer", "choose")
 WRITING = ("summarise", "encode", "classify", "answer")
 """What it can do with a decoder."""
 TASKS = (*READING, "summarise")
+
+
+@overload
+def build(config: Seq2SeqConfig, task: Literal["summarise"]) -> Writer: ...
+
+
+@overload
+def build(config: ModelConfig, task: str, *, labels: int = 2, **options: Any) -> TaskModel: ...
 
 
 def build(config: ModelConfig, task: str, *, labels: int = 2, **options: Any) -> TaskModel:

@@ -20,7 +20,6 @@ def writer(*, positions: int = 31, ending: float = 0.0) -> Writer:
     )
     config = Seq2SeqConfig(encoder=encoder, layers=2, heads=3, feed_forward=40, positions=positions)
     model = build(config, "summarise").eval()
-    assert isinstance(model, Writer)
     draw = torch.Generator().manual_seed(0)
     with torch.no_grad():
         for name, parameter in model.named_parameters():
