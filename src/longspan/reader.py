@@ -10,6 +10,7 @@ import torch
 from torch import Tensor
 from torch.nn import functional as F
 
+from longspan.checkpoints.card import GENERATION, PROMPTS
 from longspan.checkpoints.default import folder_of
 from longspan.checkpoints.files import inside, read_json
 from longspan.checkpoints.load import load_model
@@ -25,9 +26,6 @@ from longspan.tasks.options import Options
 from longspan.tasks.run import Step, log, run, uses_types
 from longspan.tasks.table import TASKS, one_of, task_named, wrong_task
 from longspan.text.tokenizer import Encoding, Tokenizer
-
-PROMPTS = "config_sentence_transformers.json"
-GENERATION = "generation_config.json"
 
 
 def load(

@@ -7,8 +7,9 @@ import torch
 from torch import Tensor
 
 from longspan.layout import Layout
-from longspan.models.seq2seq import IGNORED, shifted
+from longspan.models.seq2seq import shifted
 from longspan.models.writer import Writer
+from longspan.nn.word_loss import IGNORED
 from parity import led
 
 LENGTHS, WRITTEN = (37, 20, 1), (11, 7, 3)

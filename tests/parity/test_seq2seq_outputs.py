@@ -7,7 +7,7 @@ import pytest
 import torch
 from torch import Tensor
 
-from longspan.models.seq2seq import IGNORED
+from longspan.nn.word_loss import IGNORED
 from parity.peers import close, compare, padded, same_gradients
 from parity.writers import CLASSES, VARIANTS, call, documents, expected, given, layout_of, pair
 

@@ -16,7 +16,7 @@ from longspan.models.config import LARGEST, EncoderConfig
 from longspan.models.encoders import ENCODERS
 from longspan.nn.decoder import DecoderLayer, Looks, Rows, Seen
 from longspan.nn.embeddings import Embeddings
-from longspan.nn.word_loss import IGNORED as IGNORED
+from longspan.nn.word_loss import IGNORED
 from longspan.patterns import Causal, Full
 
 

@@ -16,6 +16,7 @@ from longspan.models.bert import BertConfig
 from longspan.models.bigbird import BigBirdConfig
 from longspan.models.config import EncoderConfig
 from longspan.models.longformer import LongformerConfig
+from longspan.models.mpnet import MPNetConfig
 
 LONGFORMER: dict[str, Any] = {
     "model_type": "longformer",
@@ -239,3 +240,20 @@ def test_labels_come_in_order_and_without_gaps() -> None:
             read_labels(wrong)
     with pytest.raises(InputError, match="problem_type"):
         read_problem({"problem_type": "guess"})
+
+
+@pytest.mark.parametrize("wrong", ["norm_first", "rescale_embeddings", "activation_dropout"])
+@pytest.mark.parametrize("kind", [BertConfig, LongformerConfig, MPNetConfig, BigBirdConfig])
+def test_what_hugging_face_would_compute_otherwise_is_not_saved_as_its(
+    kind: type[EncoderConfig], wrong: str
+) -> None:
+    usual: dict[str, Any] = {"buckets": 32, "types": 0, "position_offset": 2} if kind is MPNetConfig else {}
+    plain, other = kind(**usual), kind(**usual | {wrong: 0.1 if wrong == "activation_dropout" else True})
+    assert family_of(plain, {}).why_not(plain, "encode") is None
+    has_words = kind is BigBirdConfig and wrong == "rescale_embeddings"
+    assert (family_of(other, {}).why_not(other, "encode") is None) == has_words
+
+
+def test_bigbird_without_a_bias_behind_attention_is_a_model_of_ours() -> None:
+    config = BigBirdConfig(out_bias=False)
+    assert family_of(config, {}).why_not(config, "encode") == "attention whose output has no bias"

@@ -130,10 +130,19 @@ class Family:
         return TASK_OF[ending] if TASK_OF[ending] in self.heads and ending != PRETRAINING else self.pretrained
 
 
-def unlike_bert(config: EncoderConfig) -> str | None:
-    """What most families of Hugging Face have no words for, None if there is nothing of the kind."""
+def unlike_layers(config: EncoderConfig, *, rescales: bool = False) -> str | None:
+    """What no encoder of Hugging Face has in its layers, nor before them unless it `rescales` its words."""
     if config.norm_first:
         return "norms before the blocks"
+    if config.rescale_embeddings and not rescales:
+        return "rescaled embeddings"
+    return "dropout within feed-forward blocks" if config.activation_dropout else None
+
+
+def unlike_bert(config: EncoderConfig, *, rescales: bool = False) -> str | None:
+    """What most families of Hugging Face have no words for, None if there is nothing of the kind."""
+    if layers := unlike_layers(config, rescales=rescales):
+        return layers
     if config.buckets:
         return "biases by distance"
     if config.narrow is not None:

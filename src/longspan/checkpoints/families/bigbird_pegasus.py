@@ -15,11 +15,10 @@ from longspan.checkpoints.families.bart import (
     unlike_bart,
     write_fields,
 )
-from longspan.checkpoints.families.bigbird import ATTENTION
+from longspan.checkpoints.families.bigbird import read_blocks, unlike_blocks, write_blocks
 from longspan.checkpoints.safe_files import Part
-from longspan.checkpoints.schema import Raw, flag, text
+from longspan.checkpoints.schema import Raw, flag
 from longspan.checkpoints.store import Weights
-from longspan.errors import bad, whole
 from longspan.models.bigbird import BigBirdConfig
 from longspan.models.seq2seq import Seq2SeqConfig
 
@@ -37,10 +36,6 @@ USUAL = DEFAULTS | {
 
 def read(raw: Raw) -> Seq2SeqConfig:
     """Our config of BigBird-Pegasus's."""
-    given = {"attention_type": "block_sparse", "block_size": 64, "num_random_blocks": 3, **raw}
-    kind = text(given, "attention_type")
-    if kind not in ATTENTION:
-        raise bad("attention_type", f"one of {', '.join(ATTENTION)}", kind)
     rows, bias = length(raw, "max_position_embeddings", 4096), flag(raw, "use_bias", False)
     encoder = {
         "positions": rows,
@@ -48,25 +43,20 @@ def read(raw: Raw) -> Seq2SeqConfig:
         "rescale_embeddings": flag(raw, "scale_embedding", True),
         "bias": bias,
         "out_bias": bias,
-        "attention": ATTENTION[kind],
-        "block": whole("block_size", given["block_size"], 1),
-        "random_blocks": whole("num_random_blocks", given["num_random_blocks"], 0),
     }
-    return read_fields(raw, USUAL, BigBirdConfig, encoder, positions=rows, bias=bias)
+    return read_fields(raw, USUAL, BigBirdConfig, encoder | read_blocks(raw), positions=rows, bias=bias)
 
 
 def write(config: Seq2SeqConfig) -> dict[str, Any]:
     """BigBird-Pegasus's config of ours."""
     encoder = config.encoder
     assert isinstance(encoder, BigBirdConfig)
-    return write_fields(config) | {
+    own = {
         "max_position_embeddings": config.positions,
         "scale_embedding": encoder.rescale_embeddings,
-        "attention_type": "original_full" if encoder.attention == "full" else "block_sparse",
-        "block_size": encoder.block,
-        "num_random_blocks": encoder.random_blocks,
         "use_bias": config.bias,
     }
+    return write_fields(config) | write_blocks(encoder) | own
 
 
 def cannot(config: Seq2SeqConfig) -> str | None:
@@ -75,12 +65,9 @@ def cannot(config: Seq2SeqConfig) -> str | None:
     assert isinstance(encoder, BigBirdConfig)
     if not config.bias == encoder.bias == encoder.out_bias:
         return "biases in some projections only"
-    if encoder.attention != "full":
-        if encoder.random != "hf" or encoder.random_blocks == 0:
-            return "another plan of random blocks"
-        if encoder.short != (5 + 2 * encoder.random_blocks) * encoder.block:
-            return "another length up to which attention is full"
-    return unlike_bart(config, 0, same=True, pegasus=True)
+    if encoder.causal:
+        return "an encoder that sees only what came before"
+    return unlike_blocks(encoder) or unlike_bart(config, 0, same=True, pegasus=True)
 
 
 BODY = (

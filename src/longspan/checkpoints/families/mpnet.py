@@ -3,6 +3,7 @@
 from dataclasses import replace
 from typing import Any
 
+from longspan.checkpoints.families.base import unlike_layers
 from longspan.checkpoints.families.bert import ROBERTA
 from longspan.checkpoints.keymap import BODY
 from longspan.checkpoints.schema import Raw, common, made, shared
@@ -38,7 +39,7 @@ def cannot(config: MPNetConfig) -> str | None:
         return f"positions that do not begin at {PADDING + 1}"
     if config.narrow is not None:
         return "embeddings that are projected"
-    return "token types" if config.types else None
+    return "token types" if config.types else unlike_layers(config)
 
 
 _LAYER = "encoder.layer.#.attention"
