@@ -56,7 +56,7 @@ class Writer(TaskModel):
     def usual(self, layout: Layout) -> Layout:
         """The documents with their first tokens global, where nothing is marked and the encoder is LED's.
 
-        LED was trained so; that it is forgotten elsewhere is why it writes nonsense there.
+        So LED was trained.
         """
         if layout.marked_rows.size or not isinstance(self.config, LongformerConfig):
             return layout
