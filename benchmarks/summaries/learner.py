@@ -11,10 +11,10 @@ from benchmarks.summaries.papers import END, PAD, START, Pair
 from torch import Tensor
 
 from longspan.layout import Layout
-from longspan.models.build import build
-from longspan.models.longformer import LongformerConfig
-from longspan.models.seq2seq import Seq2SeqConfig
-from longspan.models.writer import Writer
+from longspan.tasks.registry import build
+from longspan.families.longformer.model import LongformerConfig
+from longspan.families.seq2seq.model import Seq2SeqConfig
+from longspan.families.seq2seq.lm import Writer
 
 RATE, WARM, EVERY = 1e-3, 150, 100
 """The learning rate, the steps until it is reached, and those between two lines of the log."""

@@ -14,7 +14,7 @@ __version__ = "0.1.0"
 
 if TYPE_CHECKING:
     from longspan import hf, patterns
-    from longspan.checkpoints.lengthen import lengthen
+    from longspan.lengthen.lengthen import lengthen
     from longspan.engine.call import attention, attention_weights
     from longspan.engine.dropout import Dropout
     from longspan.engine.labels import ClippedDistance
@@ -44,7 +44,7 @@ _HOME = {
     "attention_weights": "longspan.engine.call",
     "draw": "longspan.look.picture",
     "explain": "longspan.look.report",
-    "lengthen": "longspan.checkpoints.lengthen",
+    "lengthen": "longspan.lengthen.lengthen",
     "load": "longspan.reader",
     "merge": "longspan.engine.merge",
     "plan": "longspan.engine.plan",

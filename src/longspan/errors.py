@@ -76,6 +76,18 @@ def no_option(name: str, names: Iterable[str]) -> InputError:
     return InputError(f"There is no option `{name}`. {guess(name, all_names) or known}")
 
 
+def one_of(name: str, value: object, allowed: Iterable[str]) -> str:
+    """`value` if it is one of the allowed names, else the error that lists them.
+
+    >>> one_of("mode", "dense", ["dense", "bm25"])
+    'dense'
+    """
+    choices = list(allowed)
+    if isinstance(value, str) and value in choices:
+        return value
+    raise bad(name, f"one of {', '.join(choices)}", value, guess(value, choices))
+
+
 def whole(name: str, value: object, least: int, repair: str = "", *, most: int = FARTHEST) -> int:
     """`value` as a plain int from `least` to `most`, or the error that says why not.
 

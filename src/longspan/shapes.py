@@ -14,3 +14,5 @@ import numpy.typing as npt
 IntArray: TypeAlias = npt.NDArray[np.signedinteger[Any]]
 BoolArray: TypeAlias = npt.NDArray[np.bool_]
 FloatArray: TypeAlias = npt.NDArray[np.floating[Any]]
+Vector: TypeAlias = np.ndarray[tuple[int], np.dtype[np.float32]]
+Matrix: TypeAlias = np.ndarray[tuple[int, int], np.dtype[np.float32]]

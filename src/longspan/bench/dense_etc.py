@@ -5,10 +5,10 @@ from torch import Tensor, nn
 from torch.nn import functional as F
 
 from longspan.layout import Layout
-from longspan.models.etc import Etc
+from longspan.families.etc.model import Etc
 from longspan.nn.linear import Linear
-from longspan.nn.two_streams import Relative, TwoStreamLayer
-from longspan.text.structure import Structure
+from longspan.families.etc.layers import Relative, TwoStreamLayer
+from longspan.structure.structure import Structure
 
 
 class DenseEtc(nn.Module):

@@ -16,12 +16,12 @@ from longspan.engine.plan import _plan
 from longspan.hf import accelerate
 from longspan.hf.serving import once
 from longspan.layout import Layout
-from longspan.models.bigbird import BigBird, BigBirdConfig
-from longspan.models.etc import Etc, etc_base
-from longspan.models.longformer import Longformer, LongformerConfig
-from longspan.models.poolingformer import Poolingformer, PoolingformerConfig, lite
-from longspan.nn.quantised import quantise
-from longspan.text.packing import pack
+from longspan.families.bigbird.model import BigBird, BigBirdConfig
+from longspan.families.etc.model import Etc, etc_base
+from longspan.families.longformer.model import Longformer, LongformerConfig
+from longspan.families.poolingformer.model import Poolingformer, PoolingformerConfig, lite
+from longspan.nn.quantized import quantize
+from longspan.pipeline.packing import pack
 
 PAD, FIRST_ID = 1, 5  # ids below 5 are special in both families
 SEED = 0
@@ -173,8 +173,8 @@ def _ours(job: Job, documents: list[Tensor]) -> tuple[nn.Module, Outputs]:
     else:
         model, marked = BigBird(BigBirdConfig(**sizes, block=job.block)), None
     if job.int8:
-        quantise(model)
-    model.checkpointing = job.checkpointing
+        quantize(model)
+    model.gradient_checkpointing = job.checkpointing
 
     def outputs() -> Iterable[Tensor]:
         _plan.cache_clear()  # other documents would need other plans

@@ -7,12 +7,12 @@ import torch
 from torch import Tensor, nn
 
 from longspan.engine.plan import _plan
-from longspan.generation.options import Writing
-from longspan.generation.run import generate
+from longspan.generation.config import GenerationConfig
+from longspan.generation.generate import generate
 from longspan.layout import Layout
-from longspan.models.build import build
-from longspan.models.longformer import LongformerConfig
-from longspan.models.seq2seq import Seq2SeqConfig
+from longspan.tasks.registry import build
+from longspan.families.longformer.model import LongformerConfig
+from longspan.families.seq2seq.model import Seq2SeqConfig
 
 BEAMS = 4
 POSITIONS = 1024
@@ -33,21 +33,23 @@ def ours(
 
     The first token of each document is global. Attention drops nothing, as in the published LED.
     """
-    encoder = LongformerConfig(**sizes, types=0, position_offset=0, attention_dropout=0.0)
+    encoder = LongformerConfig(**sizes, token_types=0, position_offset=0, attention_dropout=0.0)
     like = {name: sizes[name] for name in ("layers", "heads", "feed_forward")}
-    model = build(Seq2SeqConfig(encoder=encoder, **like, positions=POSITIONS), "summarise")
-    model.body.encoder.checkpointing = checkpointing
+    model = build(Seq2SeqConfig(encoder=encoder, **like, positions=POSITIONS), "summarize")
+    model.backbone.encoder.gradient_checkpointing = checkpointing
     ids, words = torch.cat(documents), torch.cat(labels)
     layout = Layout.packed(list(map(len, documents)), marked=[[0] for _ in documents])
     texts = Layout.packed(list(map(len, labels)))
-    options = Writing(beams=BEAMS, longest=written or None, shortest=written)
+    options = GenerationConfig(
+        num_beams=BEAMS, max_new_tokens=written or None, min_new_tokens=written
+    )
 
     def outputs() -> Iterable[Tensor]:
         _plan.cache_clear()  # other documents would need other plans
         if training:
             return [model.loss(ids, layout, words, texts)]
         if not written:
-            return [model.body(ids, layout)]
+            return [model.backbone(ids, layout)]
         return [torch.tensor(best.tokens) for best, *_ in generate(model, ids, layout, options)]
 
     return model, outputs

@@ -63,14 +63,14 @@ def pull() -> Path:
     found = pulled()
     if found is not None:
         return found
-    from longspan.checkpoints.lengthen import lengthen
-    from longspan.checkpoints.salience import shipped
+    from longspan.lengthen.lengthen import lengthen
+    from longspan.families.stitched.sif import shipped
 
     short = short_folder()
     target = short.with_name(LONG)
     with tempfile.TemporaryDirectory(dir=target.parent, prefix=".new-") as temporary:
         fresh = Path(temporary) / "model"
-        lengthen(short, out=fresh, salience=shipped(), **RECIPE)
+        lengthen(short, out=fresh, sif_weights=shipped(), **RECIPE)
         _settle(fresh, target)
     return target
 

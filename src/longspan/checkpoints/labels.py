@@ -3,8 +3,8 @@
 from collections.abc import Sequence
 from typing import Any
 
-from longspan.checkpoints.schema import Raw
 from longspan.errors import bad, whole
+from longspan.families.schema import Raw
 
 MOST = 2**16
 """Classes at most: a config is data from anywhere."""

@@ -1,4 +1,4 @@
-"""A model without memory and the tensors of a checkpoint: what fits is assigned, the rest is told."""
+"""State-dict matching: a model without memory gets the tensors of a checkpoint; what does not fit is reported."""
 
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -10,15 +10,15 @@ import torch
 from torch import Tensor, nn
 from torch.overrides import TorchFunctionMode
 
-from longspan.checkpoints.keymap import TIED, KeyTable, is_buffer
 from longspan.checkpoints.report import LoadReport
 from longspan.checkpoints.store import Weights
 from longspan.errors import refused
-from longspan.models.task import TaskModel
+from longspan.families.keys import KeyTable, is_buffer
+from longspan.families.task_model import TaskModel
 
 DECODER = "head.decoder.weight"
 _COPIED = re.compile(r"\.(query|key|value)_global\.")
-_DRAWS = {
+_RANDOM = {
     nn.init.normal_,
     nn.init.trunc_normal_,
     nn.init.uniform_,
@@ -28,8 +28,8 @@ _DRAWS = {
 }
 
 
-class NothingDrawn(TorchFunctionMode):
-    """No weights are drawn: on the meta device, which keeps none, that would import half of torch."""
+class NoInit(TorchFunctionMode):
+    """Skips random initialization: on the meta device, which keeps no weights, it would import half of torch."""
 
     def __torch_function__(
         self,
@@ -38,28 +38,28 @@ class NothingDrawn(TorchFunctionMode):
         args: Sequence[Any] = (),
         kwargs: Mapping[str, Any] | None = None,
     ) -> Any:
-        given = dict(kwargs or {})
-        if func in _DRAWS:
-            return given.get("tensor", args[0] if args else None)
-        return func(*args, **given)
+        keywords = dict(kwargs or {})
+        if func in _RANDOM:
+            return keywords.get("tensor", args[0] if args else None)
+        return func(*args, **keywords)
 
 
 @dataclass
-class Fit:
+class Match:
     """Where each parameter of a model comes from."""
 
-    found: dict[str, tuple[str, ...]] = field(default_factory=dict)
+    sources: dict[str, tuple[str, ...]] = field(default_factory=dict)
     "The tensors that, stacked, are the parameter."
     missing: dict[str, tuple[str, ...]] = field(default_factory=dict)
     "Parameters without tensors, and the names that were looked for."
     mismatched: dict[str, tuple[str, tuple[int, ...], tuple[int, ...]]] = field(default_factory=dict)
     notes: list[str] = field(default_factory=list)
-    spare: dict[str, str] = field(default_factory=dict)
+    unused: dict[str, str] = field(default_factory=dict)
     "Tensors that are kept for saving, by their name in the key table, and their name in the file."
 
     def report(self, table: KeyTable, weights: Weights) -> LoadReport:
-        """All names that did not fit."""
-        used = {key for keys in self.found.values() for key in keys} | set(self.spare.values())
+        """All names that did not match."""
+        used = {key for keys in self.sources.values() for key in keys} | set(self.unused.values())
         used |= {name for name, _, _ in self.mismatched.values()}
         used |= {table.key(name) for pair in table.ties.items() for name in pair}
         return LoadReport(
@@ -69,71 +69,77 @@ class Fit:
         )
 
 
-def match(model: TaskModel, table: KeyTable, weights: Weights, *, spares: tuple[str, ...]) -> Fit:
+def match_weights(model: TaskModel, table: KeyTable, weights: Weights, *, unused: tuple[str, ...]) -> Match:
     """Look for every parameter of a model; shapes are compared, nothing is read."""
-    fit, shapes = Fit(), weights.shapes
+    result, shapes = Match(), weights.shapes
     tied, buffers = is_tied(model), dict(model.named_buffers())
     for name, parameter in stored(model):
         keys = table.keys(name)
-        found = tuple(key for key in (table.find(key, shapes, tied=tied) for key in keys) if key)
-        if not keys or (name in buffers and not found):
-            fit.found[name] = ()  # the family has no such table, or need not: it is 0
+        present = tuple(key for key in (table.find(key, shapes, tied=tied) for key in keys) if key)
+        if not keys or (name in buffers and not present):
+            result.sources[name] = ()  # the family has no such table, or need not: it is 0
             continue
-        if len(found) < len(keys):
-            fit.missing[name] = tuple(key for key in keys if table.find(key, shapes, tied=tied) is None)
+        if len(present) < len(keys):
+            result.missing[name] = tuple(key for key in keys if table.find(key, shapes, tied=tied) is None)
             continue
         wanted = (parameter.shape[0] // len(keys), *parameter.shape[1:])
-        wrong = [(key, shapes[key][0], wanted) for key in found if shapes[key][0] != wanted]
+        wrong = [(key, shapes[key][0], wanted) for key in present if shapes[key][0] != wanted]
         if wrong:
-            fit.mismatched[name] = wrong[0]
+            result.mismatched[name] = wrong[0]
         else:
-            fit.found[name] = found
-    for name in (f"{module}.{leaf}" for module in spares for leaf in ("weight", "bias")):
+            result.sources[name] = present
+    for name in (f"{module}.{leaf}" for module in unused for leaf in ("weight", "bias")):
         if table.key(name) in shapes:
-            fit.spare[name] = table.key(name)
-    return fit
+            result.unused[name] = table.key(name)
+    return result
 
 
-def settle(fit: Fit, place: Path, *, ignore_mismatched_sizes: bool) -> list[str]:
+def settle(match: Match, place: Path, *, ignore_mismatched_sizes: bool) -> list[str]:
     """The head's parameters to be drawn anew; anything else that does not fit is an error."""
-    for name, keys in list(fit.missing.items()):
+    for name, keys in list(match.missing.items()):
         if all(_COPIED.search(key) for key in keys):  # files made from a RoBERTa need not have them
-            fit.found[name] = tuple(key.replace("_global.", ".") for key in keys)
-    copied = [name for name in fit.missing if name in fit.found]
+            match.sources[name] = tuple(key.replace("_global.", ".") for key in keys)
+    copied = [name for name in match.missing if name in match.sources]
     if copied:
-        fit.notes.append(f"{len(copied)} tensors of global projections were copied from the local ones.")
-    absent = [fit.missing[name][0] for name in fit.missing if name not in fit.found and _body(name)]
+        match.notes.append(f"{len(copied)} tensors of global projections were copied from the local ones.")
+    absent = [
+        match.missing[name][0] for name in match.missing if name not in match.sources and _in_backbone(name)
+    ]
     if absent:
         repair = "Is the model of another family or size?"
-        raise refused(place, f"it lacks {len(absent)} tensors of the body, such as {absent[0]!r}", repair)
-    for name, (key, found, wanted) in fit.mismatched.items():
-        if _body(name) or not ignore_mismatched_sizes:
-            repair = "" if _body(name) else "Pass ignore_mismatched_sizes=True to draw such weights anew."
-            raise refused(place, f"{key!r} has the shape {found}, but the config asks for {wanted}", repair)
-    drawn = [name for name in (*fit.missing, *fit.mismatched) if name not in fit.found]
+        raise refused(place, f"it lacks {len(absent)} tensors of the backbone, such as {absent[0]!r}", repair)
+    for name, (key, stored_shape, wanted) in match.mismatched.items():
+        if _in_backbone(name) or not ignore_mismatched_sizes:
+            repair = (
+                "" if _in_backbone(name) else "Pass ignore_mismatched_sizes=True to draw such weights anew."
+            )
+            raise refused(
+                place, f"{key!r} has the shape {stored_shape}, but the config asks for {wanted}", repair
+            )
+    drawn = [name for name in (*match.missing, *match.mismatched) if name not in match.sources]
     if drawn:
-        fit.notes.append(f"{len(drawn)} tensors of the head were drawn anew: train it before use.")
+        match.notes.append(f"{len(drawn)} tensors of the head were drawn anew: train it before use.")
     return drawn
 
 
-def assign(model: TaskModel, fit: Fit, drawn: list[str], weights: Weights, dtype: torch.dtype) -> None:
+def assign(model: TaskModel, match: Match, drawn: list[str], weights: Weights, dtype: torch.dtype) -> None:
     """Give every parameter its memory: that of the mapped file where neither shape nor dtype changes."""
     tied = is_tied(model)
     shapes = {name: tensor.shape for name, tensor in stored(model)}
-    for name, keys in fit.found.items():
+    for name, keys in match.sources.items():
         shape = shapes[name]
         parts = [weights[key] for key in keys]
         put(model, name, _stacked(parts, dtype) if parts else torch.zeros(shape, dtype=dtype))
     for name in drawn:
         put(model, name, _fresh(model, name, dtype))
     if tied:
-        put(model, DECODER, model.body.embeddings.words.weight)
-    model.spare = {name: weights[key] for name, key in fit.spare.items()}
+        put(model, DECODER, model.backbone.word_embeddings.weight)
+    model.spare = {name: weights[key] for name, key in match.unused.items()}
 
 
-def stored_dtype(fit: Fit, weights: Weights, place: Path) -> torch.dtype:
+def stored_dtype(match: Match, weights: Weights, place: Path) -> torch.dtype:
     """The dtype of the stored tensors, the widest if there are several."""
-    dtypes = {weights.shapes[key][1] for keys in fit.found.values() for key in keys}
+    dtypes = {weights.shapes[key][1] for keys in match.sources.values() for key in keys}
     if other := next((dtype for dtype in dtypes if not dtype.is_floating_point), None):
         raise refused(
             place, f"it holds weights of type {other}", "Longspan reads floating-point weights only."
@@ -153,7 +159,7 @@ def stored(model: nn.Module) -> Iterator[tuple[str, Tensor]]:
 
 def is_tied(model: TaskModel) -> bool:
     """Whether the head decodes with the word embeddings themselves."""
-    return model.task in TIED and model.get_parameter(DECODER) is model.body.embeddings.words.weight
+    return model.decodes_words and model.get_parameter(DECODER) is model.backbone.word_embeddings.weight
 
 
 def pieces(name: str, parameter: Tensor, table: KeyTable, *, tied: bool) -> Iterator[tuple[str, Tensor]]:
@@ -171,8 +177,8 @@ def put(model: nn.Module, name: str, tensor: Tensor) -> None:
     setattr(module, leaf, tensor if plain else nn.Parameter(tensor))
 
 
-def _body(name: str) -> bool:
-    return name.startswith("body.")
+def _in_backbone(name: str) -> bool:
+    return name.startswith("backbone.")
 
 
 def _stacked(parts: list[Tensor], dtype: torch.dtype) -> Tensor:

@@ -19,7 +19,7 @@ _MODES = {
     "pooling_mode_mean_sqrt_len_tokens": "mean_sqrt_len_tokens",
     "pooling_mode_weightedmean_tokens": "weightedmean",
     "pooling_mode_lasttoken": "lasttoken",
-    "pooling_mode_salient_tokens": "salient",  # ours alone
+    "pooling_mode_salient_tokens": "sif",  # ours alone
 }
 
 
@@ -29,7 +29,7 @@ class Modules(NamedTuple):
     transformer: Path
     "The folder of the model itself."
     pooling: str
-    normalise: bool
+    normalize: bool
 
 
 def read_modules(folder: Path) -> Modules | None:
@@ -52,7 +52,7 @@ def read_modules(folder: Path) -> Modules | None:
 
 def write_modules(folder: Path, head: PoolingHead, width: int) -> None:
     """The files that tell sentence-transformers and its kin how our vectors are made."""
-    kinds = ["Transformer", "Pooling", *(["Normalize"] if head.normalise else [])]
+    kinds = ["Transformer", "Pooling", *(["Normalize"] if head.normalize else [])]
     listed = [
         {
             "idx": number,

@@ -5,38 +5,32 @@ from pathlib import Path
 
 from longspan.errors import bad
 
-BLOCK = "size of blocks (bigbird: 64, stitched: 128), or tokens for each global token (etc: there are none)"
-
 
 def add_to(verbs: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
     """Declare the verb."""
-    verb = verbs.add_parser("lengthen", help="make a short encoder read long documents")
-    verb.add_argument("source", metavar="SOURCE", help="a folder, or the name of a model on the hub")
+    verb = verbs.add_parser(
+        "lengthen",
+        help="make a short encoder read long documents",
+        epilog="example: longspan lengthen roberta-base --to 4096 --radius 256 --out roberta-4096; "
+        "--options lists what each pattern takes",
+    )
+    verb.add_argument("source", nargs="?", metavar="SOURCE", help="a folder, or the name of a model on the hub")
     length = "tokens to read (default: 4096, with a decoder 16384)"
     verb.add_argument("--to", type=int, metavar="N", help=length)
     verb.add_argument("--out", type=Path, metavar="DIR", help="where to write it (default: only compare)")
-    verb.add_argument(
-        "--pattern",
-        "--to-pattern",
-        default="longformer",
-        help="longformer (default), bigbird, etc, poolingformer or stitched",
-    )
+    verb.add_argument("--pattern", default="longformer", help="the kind of long model (default: longformer)")
     verb.add_argument("--radius", metavar="N", help="tokens seen on each side; or one number for each layer")
-    verb.add_argument("--block", type=int, metavar="N", help=BLOCK)
+    verb.add_argument("--block", metavar="N", help="tokens of a block")
     verb.add_argument(
-        "--stitching", type=int, metavar="N", help="stitched: layers that see across blocks (2)"
+        "--set", action="append", default=[], metavar="NAME=VALUE", help="another option of the pattern"
     )
-    verb.add_argument("--salience", action="store_true", help="stitched: rare words of BERT's count more")
-    verb.add_argument("--wide-radius", type=int, metavar="N", help="poolingformer: of its second level (512)")
+    verb.add_argument("--options", action="store_true", help="list the patterns and their options")
     verb.add_argument(
-        "--two-level", metavar="N,N", help="poolingformer: layers with a second level (a quarter)"
+        "--sif", action="store_true", help="give words of BERT's the shipped SIF weights: rare ones count more"
     )
-    verb.add_argument("--pooling", help="poolingformer: ldconv (default), mean or max")
     verb.add_argument("--positions", default="copy", help="copy (default), interpolate or random")
     verb.add_argument("--period", type=int, metavar="N", help="copy the first N positions only")
-    verb.add_argument(
-        "--task", help="encode, fill, classify, tag, answer, choose or summarise (default: the model's)"
-    )
+    verb.add_argument("--task", help="what it shall do (default: what the source does)")
     verb.add_argument("--force", action="store_true", help="replace a model that is there")
     verb.add_argument("--json", action="store_true", help="print JSON")
     verb.set_defaults(run=run)
@@ -44,29 +38,27 @@ def add_to(verbs: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None
 
 def run(arguments: argparse.Namespace) -> int:
     """Lengthen it and print the report."""
-    radius, layers = _numbers("--radius", arguments.radius), _numbers("--two-level", arguments.two_level)
-    second = {
-        "wide_radius": arguments.wide_radius,
-        "two_level": None if layers is None else layers if isinstance(layers, tuple) else (layers,),
-        "pooling": arguments.pooling,
-    }
-    from longspan.checkpoints.lengthen import lengthen
-    from longspan.checkpoints.salience import shipped
+    if arguments.options:
+        return _list_options()
+    if arguments.source is None:
+        raise bad("SOURCE", "a folder, or the name of a model on the hub", None)
+    options: dict[str, int | str | tuple[int, ...] | bool] = {}
+    for name, text in _pairs(arguments):
+        options[name] = _value(text)
+    from longspan.families.stitched.sif import shipped
+    from longspan.lengthen.lengthen import lengthen
 
     report = lengthen(
         arguments.source,
         arguments.to,
         out=arguments.out,
         pattern=arguments.pattern,
-        radius=radius,
-        block=arguments.block,
         positions=arguments.positions,
         period=arguments.period,
-        stitching=arguments.stitching,
-        salience=shipped() if arguments.salience else None,
-        second={name: value for name, value in second.items() if value is not None},
         task=arguments.task,
         force=arguments.force,
+        **options,
+        **({"sif_weights": shipped()} if arguments.sif else {}),
     )
     if arguments.json:
         import json
@@ -77,12 +69,37 @@ def run(arguments: argparse.Namespace) -> int:
     return 0
 
 
-def _numbers(option: str, given: str | None) -> int | tuple[int, ...] | None:
-    """A number, or several with commas between."""
-    if given is None:
-        return None
+def _list_options() -> int:
+    from longspan.families.registry import lengthenings
+
+    for kind in lengthenings().values():
+        print(kind.name)
+        for name, text in kind.options.items():
+            print(f"  {name:16}{text}")
+    return 0
+
+
+def _pairs(arguments: argparse.Namespace) -> list[tuple[str, str]]:
+    """The options of the pattern, by name."""
+    given = [(name, getattr(arguments, name)) for name in ("radius", "block") if getattr(arguments, name)]
+    for text in arguments.set:
+        name, equals, value = text.partition("=")
+        if not equals:
+            raise bad("--set", "NAME=VALUE", text)
+        given.append((name.strip(), value.strip()))
+    return given
+
+
+def _value(text: str) -> int | str | bool | tuple[int, ...]:
+    """A whole number, several with commas between, true or false, or a word.
+
+    >>> _value("256"), _value("1,2"), _value("7,"), _value("true"), _value("mean")
+    (256, (1, 2), (7,), True, 'mean')
+    """
+    if text in ("true", "false"):
+        return text == "true"
     try:
-        numbers = tuple(map(int, given.split(",")))
+        numbers = tuple(int(part) for part in text.split(",") if part.strip())
     except ValueError:
-        raise bad(option, "a whole number, or several with commas between", given) from None
-    return numbers[0] if len(numbers) == 1 else numbers
+        return text
+    return numbers[0] if len(numbers) == 1 and "," not in text else numbers

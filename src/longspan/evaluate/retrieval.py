@@ -134,11 +134,11 @@ def _found_alone(collection: Collection, short: Reader, long: Reader, size: int 
 
 def _questions(collection: Collection, short: Reader) -> FloatArray:
     asked = [query.text for query in collection.queries]
-    return np.asarray(short.encode_query(asked, normalise=True, overflow="truncate", progress=False))
+    return np.asarray(short.encode_query(asked, normalize=True, overflow="truncate", progress=False))
 
 
 def _alone(short: Reader, texts: Sequence[str]) -> FloatArray:
-    return np.asarray(short.encode(texts, normalise=True, overflow="truncate"))
+    return np.asarray(short.encode(texts, normalize=True, overflow="truncate"))
 
 
 def chunked(reader: Reader, text: str, size: int) -> list[Span]:

@@ -1,1 +1,1 @@
-"""Models, each a file that reads like its paper: a config, the patterns it means, a module."""
+"""Model families, a folder each: model.py reads like its paper, files.py knows its checkpoints."""

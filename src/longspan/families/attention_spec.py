@@ -1,25 +1,31 @@
-"""The attentions of a model's layers as data: pictures and reports show what a model computes."""
+"""The attentions of a model's layers as data: the forward pass, pictures and cost reports all read this."""
 
 from dataclasses import dataclass
 
+from longspan.engine.labels import Labels
+from longspan.engine.plan import Plan, plan
 from longspan.layout import Layout
 from longspan.patterns.base import Pattern
 
 
 @dataclass(frozen=True, kw_only=True)
-class Call:
-    """One attention of a layer: which rows look at which by what pattern."""
+class AttentionSpec:
+    """One attention of a layer: which queries see which keys, by which pattern."""
 
     name: str
-    "What it is to the model, such as window, global rows or pooled."
+    "Its role in the model, such as window, global rows or pooled."
     pattern: Pattern
     queries: Layout
     keys: Layout
     pooled: tuple[int, int] | None = None
-    "Kernel and stride, if the keys are slots pooled from what the layer's calls before have given its rows."
-    words: str = ""
-    "What it lets see, in a sentence; what the pattern says of itself if empty."
+    "Kernel and stride, if the keys are slots pooled from the output of the layer's attentions before it."
+    summary: str = ""
+    "What it lets tokens see, in a sentence; by default the pattern explains itself."
+
+    def plan(self, heads: int, labels: Labels | None = None) -> Plan:
+        """The compiled pattern; equal specs share one plan."""
+        return plan(self.pattern, self.queries, self.keys, heads=heads, labels=labels)
 
 
-Calls = tuple[tuple[Call, ...], ...]
-"""Of each layer, the first layer first, the attentions that it computes in evaluation."""
+LayerSpecs = tuple[tuple[AttentionSpec, ...], ...]
+"""The attentions of each layer, first layer first."""

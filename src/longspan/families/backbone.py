@@ -1,19 +1,40 @@
-"""What the encoder families share: a stack of layers on embeddings, and how their weights begin."""
+"""What the encoder families share: embeddings, a stack of layers, and how their weights begin."""
 
 from collections.abc import Sequence
-from typing import Any, cast
+from typing import TYPE_CHECKING, Any, Protocol, cast, runtime_checkable
 
 import torch
 from torch import Tensor, nn
 from torch.utils.checkpoint import checkpoint
 
 from longspan.engine.labels import ClippedDistance
-from longspan.models.config import EncoderConfig
-from longspan.nn.attention import Biases, LongformerAttention, SelfAttention
+from longspan.families.config import EncoderConfig
+from longspan.layout import Layout
+from longspan.nn.attention import Biases, SelfAttention
 from longspan.nn.embeddings import Embeddings
-from longspan.nn.layer import EncoderLayer
+from longspan.nn.encoder import EncoderLayer
 from longspan.nn.linear import Linear
 from longspan.nn.relative import RelativeBias
+
+if TYPE_CHECKING:
+    from longspan.families.seq2seq.model import Seq2SeqConfig
+
+
+class Backbone(nn.Module):
+    """A model without a head: ids (N,) of the documents of a layout to hidden states (N, C)."""
+
+    config: "EncoderConfig | Seq2SeqConfig"
+    gradient_checkpointing: bool = False
+    "Keep only the layers' inputs for the backward pass, and compute the rest again."
+
+    @property
+    def word_embeddings(self) -> nn.Embedding:
+        """The table of words."""
+        table = self.get_submodule(self.config.words_name.removesuffix(".weight"))
+        return cast(nn.Embedding, table)
+
+    def forward(self, ids: Tensor, layout: Layout, token_types: Tensor | None = None) -> Tensor:
+        raise NotImplementedError
 
 
 def embeddings(config: EncoderConfig, *, norm_last: bool = False) -> Embeddings:
@@ -22,8 +43,8 @@ def embeddings(config: EncoderConfig, *, norm_last: bool = False) -> Embeddings:
         vocab=config.vocab_size,
         width=config.width,
         positions=config.positions,
-        types=config.types,
-        narrow=config.narrow,
+        token_types=config.token_types,
+        embedding_size=config.embedding_size,
         offset=config.position_offset,
         eps=config.norm_eps,
         dropout=config.dropout,
@@ -33,14 +54,11 @@ def embeddings(config: EncoderConfig, *, norm_last: bool = False) -> Embeddings:
     )
 
 
-def layers(
-    config: EncoderConfig, kind: type[SelfAttention | LongformerAttention], **options: Any
-) -> nn.ModuleList:
-    """The layers of a config, each around an attention of its own; `options` beside sizes and dropout."""
-    options = {"dropout": config.attention_dropout} | options
+def layers(config: EncoderConfig, attentions: Sequence[nn.Module]) -> nn.ModuleList:
+    """The layers of a config, each around an attention of its own."""
     return nn.ModuleList(
         EncoderLayer(
-            kind(config.width, config.heads, **options),
+            attention,
             config.width,
             config.feed_forward,
             act=config.activation,
@@ -48,10 +66,16 @@ def layers(
             dropout=config.dropout,
             activation_dropout=config.activation_dropout,
             norm_first=config.norm_first,
-            closing=config.norm_first and layer == config.layers - 1,
+            final=config.norm_first and number == config.layers - 1,
         )
-        for layer in range(config.layers)
+        for number, attention in enumerate(attentions)
     )
+
+
+def self_attentions(config: EncoderConfig) -> list[nn.Module]:
+    """Plain self-attention for each layer."""
+    sizes = config.width, config.heads
+    return [SelfAttention(*sizes, dropout=config.attention_dropout) for _ in range(config.layers)]
 
 
 def relative_bias(config: EncoderConfig) -> RelativeBias | None:
@@ -60,28 +84,33 @@ def relative_bias(config: EncoderConfig) -> RelativeBias | None:
 
 
 def distances(bias: RelativeBias | None, reach: int) -> tuple[ClippedDistance | None, Biases]:
-    """Labels for plans and what is added by them; `reach` is how far a token sees, but for global ones."""
+    """Labels for plans, and the biases of these labels; `reach` is how far a token sees."""
     return (None, ()) if bias is None else bias(reach)
 
 
 def run(
-    stack: nn.ModuleList, x: Tensor, seen: Sequence[tuple[Any, ...]], *, checkpointing: bool, parts: int = 3
+    stack: nn.ModuleList,
+    x: Tensor,
+    inputs: Sequence[tuple[Any, ...]],
+    *,
+    gradient_checkpointing: bool,
+    projections: int = 3,
 ) -> Tensor:
-    """x (N, C) through all layers; with `checkpointing` only layer inputs are kept for the backward pass.
+    """x (N, C) through all layers, each with its own `inputs` (plans, global rows, biases).
 
-    `parts` counts the queries, keys and values that a layer makes of a row.
+    `projections` counts the queries, keys and values that a layer makes of a row.
     """
     grad = torch.is_grad_enabled()
-    scratch = None if grad else x.new_empty(len(x), parts * x.shape[1])
-    for layer, given in zip(stack, seen, strict=True):
-        if checkpointing and grad:
-            x = cast(Tensor, checkpoint(layer, x, *given, use_reentrant=False))
+    scratch = None if grad else x.new_empty(len(x), projections * x.shape[1])
+    for layer, own in zip(stack, inputs, strict=True):
+        if gradient_checkpointing and grad:
+            x = cast(Tensor, checkpoint(layer, x, *own, use_reentrant=False))
         else:
-            x = layer(x, *given, scratch=scratch)
+            x = layer(x, *own, scratch=scratch)
     return x
 
 
-def initialise(module: nn.Module, std: float) -> None:
+def init_weights(module: nn.Module, std: float) -> None:
     """Weights normal with deviation `std`, biases 0, norms 1; global projections start as the local ones."""
     for part in module.modules():
         if isinstance(part, (Linear, nn.Embedding)):
@@ -91,8 +120,15 @@ def initialise(module: nn.Module, std: float) -> None:
     copy_local_to_global(module)
 
 
+@runtime_checkable
+class HasGlobalProjections(Protocol):
+    """A module whose global tokens have projections of their own."""
+
+    def copy_local_to_global(self) -> None: ...
+
+
 def copy_local_to_global(module: nn.Module) -> None:
-    """Start every global projection as the local one (Longformer, section 3.1)."""
+    """Start all global projections inside `module` as the local ones (Longformer, section 3.1)."""
     for part in module.modules():
-        if isinstance(part, LongformerAttention):
+        if isinstance(part, HasGlobalProjections):
             part.copy_local_to_global()

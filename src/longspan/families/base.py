@@ -1,133 +1,169 @@
-"""What a family of checkpoints is, as data."""
+"""A family as data: its config, its checkpoints, its presets, and how a short model becomes one of it."""
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from longspan.checkpoints.keymap import BODY, TIED, KeyTable, own_table
-from longspan.checkpoints.schema import Raw
 from longspan.checkpoints.store import Weights
 from longspan.errors import bad
-from longspan.models.config import EncoderConfig
-from longspan.models.task import ModelConfig
+from longspan.families.config import EncoderConfig
+from longspan.families.keys import BACKBONE, KeyTable, own_table
+from longspan.families.lengthening import Lengthening
+from longspan.families.schema import Raw
+from longspan.families.seq2seq.model import Seq2SeqConfig
 
-CLASSES = {
-    "encode": "Model",
-    "fill": "ForMaskedLM",
-    "classify": "ForSequenceClassification",
-    "tag": "ForTokenClassification",
-    "answer": "ForQuestionAnswering",
-    "choose": "ForMultipleChoice",
-    "summarise": "ForConditionalGeneration",
-}
-"""How Hugging Face's classes end, by task."""
+ModelConfig = EncoderConfig | Seq2SeqConfig
+BARE = "Model"
 PRETRAINING = "ForPreTraining"
-TASK_OF = {ending: task for task, ending in CLASSES.items()} | {PRETRAINING: "fill", "ForCausalLM": "fill"}
+CAUSAL_LM = "ForCausalLM"
+SAME_HEAD = {PRETRAINING: "ForMaskedLM", CAUSAL_LM: "ForMaskedLM"}
+"""Classes whose head is that of another."""
+
+
+def _heads_in_old_files(stored: Raw) -> str:
+    return "roberta" if stored.get("position_offset", 0) else "bert"
 
 
 @dataclass(frozen=True, kw_only=True)
 class Family:
-    """How Hugging Face names and configures one of our bodies."""
+    """How Hugging Face names and configures the models of one config class."""
 
-    model_type: str
     name: str
     "How its classes begin."
+    model_type: str
     own_type: str
     "The model type of what Hugging Face cannot express."
-    kind: type[Any]
+    config: type[Any]
     prefix: str
-    "What stands before the body's keys in all classes but the bare model."
+    "What precedes the backbone's keys in all classes but the bare model."
     heads: Mapping[str, Mapping[str, str]]
-    "For each task, our modules of the head and theirs."
+    "For each class, by its ending, our modules of the head and theirs."
     ties: Mapping[str, str]
     "Tensors of the head that are one with another."
     read: Callable[[Raw], ModelConfig]
     write: Callable[[Any], dict[str, Any]]
     cannot: Callable[[Any], str | None]
     "Why Hugging Face cannot express a config, None if it can."
-    body_ties: Mapping[str, str] = field(default_factory=dict)
-    "And of the body."
+    fields: frozenset[str] = frozenset()
+    "Fields of config.json that mean something to this family only."
+    stale: frozenset[str] = frozenset()
+    "Fields of the authors' own files that are never written."
+    head_style: str = "bert"
+    "Whose heads its classes have."
+    backbone: Mapping[str, tuple[str, ...]] = field(default_factory=lambda: BACKBONE)
+    "Our modules of the backbone and theirs."
+    backbone_ties: Mapping[str, str] = field(default_factory=dict)
+    "Tensors of the backbone that are one with another."
     adapt: Callable[[Raw, Weights], Weights] = lambda raw, weights: weights
     "What is done to the weights of a file before they are looked at."
-    spare: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    is_original: Callable[[Raw], bool] = lambda raw: False
+    "Whether a config.json that names another type, or none, is one that the authors' own code wrote."
+    unused: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     "For each class, modules that its files hold though it does not use them."
-    body: Mapping[str, tuple[str, ...]] = field(default_factory=lambda: BODY)
-    "Our modules of the body and theirs."
     activations: Mapping[str, str] = field(default_factory=dict)
-    "Tasks whose heads have another activation than is usual for such a body."
-    pretrained: str = "fill"
-    "The task that its files for pretraining are read for."
-    bare: str = "encode"
+    "Classes whose heads have another activation than is usual for the config."
+    pretrained: str = "ForMaskedLM"
+    "The class that its files for pretraining are read as."
+    bare: str = BARE
     "And those of the bare model."
-    offset: bool = False
-    "Whether positions begin behind the padding token's number."
     gone: Mapping[str, str] = field(default_factory=dict)
-    "Tasks whose classes Hugging Face has no longer, in words."
+    "Classes that Hugging Face no longer has, in words."
     read_only: bool = False
     "Whether its models are saved as those of another family."
+    own_only: bool = False
+    "Whether only Longspan has it, so that no other config.json names its model type."
+    config_file: str = "config.json"
+    "Where the authors' own checkpoints keep their config."
+    heads_in_old_files: Callable[[Raw], str] = _heads_in_old_files
+    "The head style of files of our own type that do not say."
+    own_modules: Mapping[str, str] = field(default_factory=dict)
+    "Modules of heads that files of our own type have under another name."
+    lengthening: Lengthening | None = None
+    "How a short model becomes one of this family."
+    presets: Mapping[str, ModelConfig] = field(default_factory=dict)
+    "Well-known models of the family."
 
     @property
     def words(self) -> tuple[str, ...]:
         """The table of words, by all names that a file may have it by."""
-        (first,) = (theirs[0] for ours, theirs in self.body.items() if ours.endswith("embeddings.words"))
-        return f"{first}.weight", *(name.removeprefix("{body}") for name in self.body_ties)
+        (first,) = (theirs[0] for ours, theirs in self.backbone.items() if ours.endswith("embeddings.words"))
+        return f"{first}.weight", *(name.removeprefix("{backbone}") for name in self.backbone_ties)
 
-    def for_task(self, config: ModelConfig, task: str) -> ModelConfig:
-        """The config with the activation that the head of a task has."""
-        act = self.activations.get(task)
-        return replace(config, head_activation=act) if act and isinstance(config, EncoderConfig) else config
+    def for_class(self, config: ModelConfig, ending: str) -> ModelConfig:
+        """The config with the activation that the head of a class has."""
+        activation = self.activations.get(ending)
+        return config if activation is None else replace(config, head_activation=activation)  # type: ignore[call-arg]
 
-    def why_not(self, config: ModelConfig, task: str) -> str | None:
+    def why_not(self, config: ModelConfig, ending: str) -> str | None:
         """Why Hugging Face cannot express a model, None if it can."""
-        usual = self.activations.get(task, "usual")
-        if isinstance(config, EncoderConfig) and config.head_activation != usual:
+        if config.has_decoder:
+            return self.cannot(config)
+        if config.encoder.head_activation != self.activations.get(ending, "usual"):
             return "another activation in the head"
-        return self.cannot(config)
+        other = config.encoder.head_style != self.head_style
+        return self.cannot(config) or ("heads of another family" if other else None)
 
-    def table(self, task: str, prefix: str | None) -> KeyTable:
-        """The key table of files for a task; prefix=None for files of our own type."""
-        if task not in self.heads:
-            raise bad("task", f"one of {', '.join(self.heads)} for {self.name}", task)
-        if prefix is None:
-            return own_table(task, self.heads[task])
-        ties = self.ties if task in TIED else {}
-        return KeyTable(prefix, self.heads[task], {**ties, **self.body_ties}, self.body)
+    def table(self, ending: str, prefix: str) -> KeyTable:
+        """The key table of Hugging Face's files for a class."""
+        self.check(ending)
+        tied = "decoder" in self.heads[ending]
+        return KeyTable(
+            prefix, self.heads[ending], {**(self.ties if tied else {}), **self.backbone_ties}, self.backbone
+        )
 
-    def class_name(self, config: ModelConfig, task: str, raw: Raw) -> str:
-        """The Hugging Face class for a task: that of `raw` if it does the same."""
-        ending = self.ending(raw)
-        if ending is None or TASK_OF[ending] != task:
-            ending = CLASSES[task]
-        if ending != PRETRAINING and task == "fill":
-            ending = "ForCausalLM" if getattr(config, "causal", False) else CLASSES[task]
-        return self.name + ending
+    def own_table(self, ending: str, head: str, config: ModelConfig) -> KeyTable:
+        """The key table of files of our own type, where `head` precedes the names of the head's tensors."""
+        self.check(ending)
+        modules = {ours: self.own_modules.get(ours, ours) for ours in self.heads[ending]}
+        return own_table(head, modules, config.words_name if "decoder" in modules else None)
 
-    def spares(self, class_name: str) -> tuple[str, ...]:
+    def check(self, ending: str) -> None:
+        """Raise if the family has no such class."""
+        if ending not in self.heads:
+            raise bad("architecture", f"one of {', '.join(self.heads)} for {self.name}", ending)
+
+    def class_name(self, config: ModelConfig, ending: str, raw: Raw) -> str:
+        """The Hugging Face class for a head: that of `raw` if it has the same."""
+        stated = self.ending(raw)
+        if stated is None or SAME_HEAD.get(stated, stated) != ending:
+            stated = ending
+        if stated != PRETRAINING and ending == "ForMaskedLM":
+            stated = CAUSAL_LM if getattr(config, "causal", False) else ending
+        return self.name + stated
+
+    def unused_modules(self, class_name: str) -> tuple[str, ...]:
         """The modules that a class holds but does not use."""
-        return self.spare.get(class_name.removeprefix(self.name), ())
+        return self.unused.get(class_name.removeprefix(self.name), ())
 
     def ending(self, raw: Raw) -> str | None:
-        """What the file's class does, by the end of its name; None if it names none that we know."""
-        given = raw.get("architectures")
-        first = given[0] if isinstance(given, list) and given else None
+        """How the name of the file's class ends; None if it names none that we know."""
+        stated = raw.get("architectures")
+        first = stated[0] if isinstance(stated, list) and stated else None
         if not isinstance(first, str):
             return None
-        return next((ending for ending in TASK_OF if first.endswith(ending)), None)
+        return next((ending for ending in (*ENDINGS, *SAME_HEAD, BARE) if first.endswith(ending)), None)
 
-    def task(self, raw: Raw) -> str:
-        """The task that a file was made for."""
+    def architecture(self, raw: Raw) -> str:
+        """The class, by its ending, that a file is read as if nobody says otherwise."""
         ending = self.ending(raw)
         if ending is None and raw.get("architectures"):
-            known = ", ".join(CLASSES)
-            raise bad(
-                "architectures",
-                "a class that Longspan knows",
-                raw["architectures"],
-                f"Give task=, one of {known}.",
-            )
-        if ending is None or ending == CLASSES["encode"]:
+            repair = "Give task=, which says what to use it for."
+            raise bad("architectures", "a class that Longspan knows", raw["architectures"], repair)
+        if ending is None or ending == BARE:
             return self.bare
-        return TASK_OF[ending] if TASK_OF[ending] in self.heads and ending != PRETRAINING else self.pretrained
+        head = SAME_HEAD.get(ending, ending)
+        return head if head in self.heads and ending != PRETRAINING else self.pretrained
+
+
+ENDINGS = (
+    "ForMaskedLM",
+    "ForSequenceClassification",
+    "ForTokenClassification",
+    "ForQuestionAnswering",
+    "ForMultipleChoice",
+    "ForConditionalGeneration",
+)
+"""How Hugging Face's classes with a head end."""
 
 
 def unlike_layers(config: EncoderConfig, *, rescales: bool = False) -> str | None:
@@ -145,6 +181,6 @@ def unlike_bert(config: EncoderConfig, *, rescales: bool = False) -> str | None:
         return layers
     if config.buckets:
         return "biases by distance"
-    if config.narrow is not None:
+    if config.embedding_size is not None:
         return "embeddings that are projected"
-    return None if config.types else "a model without token types"
+    return None if config.token_types else "a model without token types"

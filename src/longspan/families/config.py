@@ -1,21 +1,58 @@
-"""What all encoders have in common, as data."""
+"""What the configs of all encoders have in common."""
 
 import math
+from collections.abc import Iterable
 from dataclasses import dataclass
+from typing import TYPE_CHECKING, ClassVar, Literal, NamedTuple
 
 from longspan.errors import bad, whole
+from longspan.families.attention_spec import LayerSpecs
 from longspan.layout import Layout
-from longspan.models.calls import Calls
 from longspan.nn.activations import activation
+
+if TYPE_CHECKING:
+    from longspan.families.backbone import Backbone
 
 LARGEST = 2**24
 """No size of a model may exceed this: a config is data from anywhere."""
 MOST_BUCKETS = 256
+HEAD_STYLES = ("bert", "roberta", "bigbird")
+GlobalTokenUse = Literal["none", "on request", "by task"]
+
+
+class Blocks(NamedTuple):
+    """How a document is cut where it is read block by block."""
+
+    size: int
+    "Tokens of a block, special tokens included."
+    most: int
+    "Tokens of the longest block."
+
+
+class Units(NamedTuple):
+    """What of a text gets a global token of its own."""
+
+    kind: str
+    "sentences, paragraphs or blocks"
+    most: int
+    "Global tokens of a document; 0: there are none."
 
 
 @dataclass(frozen=True, kw_only=True)
 class EncoderConfig:
-    """Sizes of an encoder with the body of BERT; families add what they attend to."""
+    """Sizes of a BERT-like encoder; families add what they attend to and override what is special about them."""
+
+    family: ClassVar[str] = ""
+    "The family's name as people write it."
+    has_decoder: ClassVar[bool] = False
+    global_first: ClassVar[bool] = False
+    "Before a decoder the first token of each document is global, if no other is."
+    decoder_offset: ClassVar[int | None] = None
+    "Rows before position 0 in both position tables, where a decoder follows; None: as the source has it."
+    extends_with_pooling: ClassVar[bool] = False
+    "A trained model of the family can get pooled attention in some layers."
+    separate_head_dropout: ClassVar[bool] = True
+    "Checkpoints may give the head a dropout rate of its own (`classifier_dropout`)."
 
     vocab_size: int = 50265
     width: int = 768
@@ -27,24 +64,27 @@ class EncoderConfig:
     "Tokens of the longest document."
     position_offset: int = 0
     "Rows of the position table before position 0 (RoBERTa: 2)."
-    types: int = 1
-    "Segments that are told apart by an embedding; 0: there is no such table."
-    narrow: int | None = None
-    "Size of the embeddings, if they are projected to `width` (ELECTRA's small models); None: `width`."
+    token_types: int = 1
+    "Segments told apart by an embedding; 0: there is no such table."
+    embedding_size: int | None = None
+    "Size of the embeddings, if they are projected to `width` (small ELECTRA models); None: `width`."
     buckets: int = 0
-    "Buckets of distances, each with a bias for every head, the same in all layers (MPNet: 32); 0: no biases."
+    "Buckets of relative distances, each with a bias per head shared by all layers (T5's scheme); 0: none."
     activation: str = "gelu"
     head_activation: str = "usual"
-    'In the head of fill, classify and choose; "usual" is what the family has there.'
+    'Activation inside the head; "usual" is what `head_style` has there.'
+    head_style: str = "bert"
+    """Whose heads it has. "roberta": the classifier drops its input too, and words are decoded through gelu;
+    "bigbird": a deep span head, and classification through the model's own activation."""
     norm_first: bool = False
-    """Norms stand before the blocks and one behind the last, none behind the embeddings, as in Pegasus; else
-    behind the residuals, as in BERT."""
+    """Pre-norm, as in Pegasus: norms before the blocks, one after the last, none after the embeddings; else
+    post-norm, as in BERT."""
     rescale_embeddings: bool = False
-    "Words are multiplied by the square root of the width."
+    "Word embeddings are multiplied by the square root of the width."
     dropout: float = 0.1
     attention_dropout: float = 0.1
     activation_dropout: float = 0.0
-    "Within feed-forward blocks."
+    "Inside feed-forward blocks."
     norm_eps: float = 1e-5
     init_std: float = 0.02
     pad_id: int = 0
@@ -53,12 +93,12 @@ class EncoderConfig:
         for name in ("vocab_size", "width", "heads", "feed_forward", "positions"):
             whole(name, getattr(self, name), 1, most=LARGEST)
         whole("layers", self.layers, 1, most=1024)
-        for name in ("position_offset", "pad_id", "types", "buckets"):
+        for name in ("position_offset", "pad_id", "token_types", "buckets"):
             whole(name, getattr(self, name), 0, most=LARGEST)
         if self.width % self.heads:
             raise bad("width", f"a multiple of the {self.heads} heads", self.width)
-        if self.narrow is not None:
-            whole("narrow", self.narrow, 1, most=LARGEST)
+        if self.embedding_size is not None:
+            whole("embedding_size", self.embedding_size, 1, most=LARGEST)
         if self.buckets % 4 or self.buckets > MOST_BUCKETS:
             raise bad("buckets", f"a multiple of 4, at most {MOST_BUCKETS}", self.buckets)
         if self.pad_id >= self.vocab_size:
@@ -66,19 +106,97 @@ class EncoderConfig:
         activation(self.activation)
         if self.head_activation != "usual":
             activation(self.head_activation)
+        if self.head_style not in HEAD_STYLES:
+            raise bad("head_style", f"one of {', '.join(HEAD_STYLES)}", self.head_style)
         for name in ("dropout", "attention_dropout", "activation_dropout"):
             number(name, getattr(self, name), 0.0, 1.0, below=True)
         number("norm_eps", self.norm_eps, 1e-20, 1.0)
         number("init_std", self.init_std, 0.0, 100.0)
+
+    def backbone(self) -> "Backbone":
+        """A new model of this config, without a head."""
+        raise NotImplementedError
+
+    def attention(self, layout: Layout, *, training: bool = False) -> LayerSpecs:
+        """What each layer attends to in the documents of a layout."""
+        raise NotImplementedError
+
+    @property
+    def encoder(self) -> "EncoderConfig":
+        """The part that reads: itself, where no decoder follows."""
+        return self
+
+    @property
+    def stacks(self) -> dict[str, int]:
+        """Prefixes of layer names, and how many layers each stack has."""
+        return {"": self.layers}
+
+    @property
+    def words_name(self) -> str:
+        """The parameter that holds the word embeddings."""
+        return "embeddings.words.weight"
 
     @property
     def longest(self) -> int:
         """Tokens that are read at once."""
         return self.positions
 
-    def calls(self, layout: Layout) -> Calls:
-        """What each layer attends to in evaluation; every family says it of itself."""
-        raise NotImplementedError
+    @property
+    def exact_up_to(self) -> int:
+        """The longest document on which it computes what full attention would."""
+        return self.positions
+
+    @property
+    def full_attention(self) -> bool:
+        """Every token sees every other: a short model, which can be lengthened."""
+        return False
+
+    @property
+    def global_tokens(self) -> GlobalTokenUse:
+        """Whether users may choose global tokens, and whether the task chooses them if users do not."""
+        return "none"
+
+    @property
+    def reading_blocks(self) -> Blocks | None:
+        """How documents are cut, if they are read block by block."""
+        return None
+
+    @property
+    def global_units(self) -> Units | None:
+        """What of a text has a global token, if the family has a stream of them."""
+        return None
+
+    @property
+    def pools_by_sif(self) -> bool:
+        """Whether the model holds a weight for each word, to be used in the mean that is a text's vector."""
+        return False
+
+    @property
+    def mark_name(self) -> str:
+        """What a marked token means."""
+        return "global token"
+
+    def usual_marks(self, length: int) -> Iterable[int]:
+        """The tokens that are marked in a document of that length, if nobody says otherwise."""
+        return ()
+
+    def reads_token_types(self, architecture: str) -> bool:
+        """Whether the model is told which segment a token belongs to."""
+        answers = architecture == "ForQuestionAnswering"  # BigBird's tokenizer has no types elsewhere
+        return self.token_types > 1 and (answers or self.head_style != "bigbird")
+
+    def activation_in_head(self, architecture: str) -> str:
+        """The activation after the dense layer of a head.
+
+        >>> EncoderConfig(head_style="bigbird").activation_in_head("ForSequenceClassification")
+        'gelu'
+        """
+        if self.head_activation != "usual":
+            return self.head_activation
+        if architecture == "ForMaskedLM":
+            return "gelu" if self.head_style == "roberta" else self.activation
+        deep = self.head_style == "bigbird" and architecture == "ForSequenceClassification"
+        return self.activation if deep else "tanh"
 
 
 def number(name: str, value: object, least: float, most: float, *, below: bool = False) -> float:

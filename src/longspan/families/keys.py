@@ -1,4 +1,4 @@
-"""Two-way key tables: which tensors of a Hugging Face file, stacked, are a parameter of ours."""
+"""Two-way key tables: which tensors of a Hugging Face file, stacked, make up a parameter of ours."""
 
 import re
 from collections.abc import Collection, Mapping
@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 
 from longspan.errors import refused
 
-BODY: dict[str, tuple[str, ...]] = {
+BACKBONE: dict[str, tuple[str, ...]] = {
     "embeddings.words": ("embeddings.word_embeddings",),
     "embeddings.positions": ("embeddings.position_embeddings",),
     "embeddings.types": ("embeddings.token_type_embeddings",),
@@ -27,12 +27,12 @@ BODY: dict[str, tuple[str, ...]] = {
     "layers.#.feed_forward.down": ("encoder.layer.#.output.dense",),
     "layers.#.feed_forward_norm": ("encoder.layer.#.output.LayerNorm",),
 }
-"""Our modules and theirs, the same for all families; # is the number of the layer."""
+"""Our modules and BERT's; # is the number of the layer."""
 
 WORDS = "embeddings.word_embeddings.weight"
 FAMILY = "Is it a model of this family?"
-TIED = {"fill": "embeddings.words.weight", "summarise": "encoder.embeddings.words.weight"}
-"""The tasks whose heads have the word embeddings for a weight, and what these are called."""
+OWN_PREFIX = "body."
+"""What precedes the names of backbone tensors in files of our own types."""
 _LAYER = re.compile(r"\blayers\.(\d+)\.")
 _OLD = {"LayerNorm.weight": "LayerNorm.gamma", "LayerNorm.bias": "LayerNorm.beta"}
 _BUFFER = re.compile(r"(.*\.)?(embeddings\.(position_ids|token_type_ids)|(en|de)coder\.version)")
@@ -40,19 +40,19 @@ _BUFFER = re.compile(r"(.*\.)?(embeddings\.(position_ids|token_type_ids)|(en|de)
 
 @dataclass(frozen=True)
 class KeyTable:
-    """The names of one kind of file: where its body begins, its head's modules, and which tensors are one.
+    """The names in one kind of file: the backbone's prefix, the head's modules, and which tensors are tied.
 
-    >>> KeyTable("bert.", {"out": "classifier"}, {}).keys("body.layers.3.attention.out.bias")
+    >>> KeyTable("bert.", {"out": "classifier"}, {}).keys("backbone.layers.3.attention.out.bias")
     ('bert.encoder.layer.3.attention.output.dense.bias',)
     """
 
     prefix: str
     head: Mapping[str, str]
-    "Our modules of the head and theirs; {body} stands for the prefix."
+    "Our modules of the head and theirs; {backbone} stands for the prefix."
     ties: Mapping[str, str]
     "A tensor, and the one that it is tied to and that is saved in its place."
-    body: Mapping[str, tuple[str, ...]] | None = field(default_factory=lambda: BODY)
-    "None: modules of the body are called as ours."
+    backbone: Mapping[str, tuple[str, ...]] | None = field(default_factory=lambda: BACKBONE)
+    "None: modules of the backbone have our names."
 
     def keys(self, name: str) -> tuple[str, ...]:
         """The tensors that our parameter `name` consists of, in the order of its rows."""
@@ -60,11 +60,13 @@ class KeyTable:
         module, _, leaf = rest.rpartition(".")
         if part == "head":
             return (self.key(self.head.get(rest) or f"{self.head[module]}.{leaf}"),)
-        if self.body is None:
+        if self.backbone is None:
             return (f"{self.prefix}{rest}",)
         numbered = _LAYER.search(module)
         general, number = _LAYER.sub("layers.#.", module), numbered[1] if numbered else ""
-        return tuple(f"{self.prefix}{theirs.replace('#', number)}.{leaf}" for theirs in self.body[general])
+        return tuple(
+            f"{self.prefix}{theirs.replace('#', number)}.{leaf}" for theirs in self.backbone[general]
+        )
 
     def find(self, key: str, present: Collection[str], *, tied: bool) -> str | None:
         """How a file spells `key`: so, by its old name, or by the name of what it is tied to."""
@@ -83,30 +85,33 @@ class KeyTable:
 
     def key(self, pattern: str) -> str:
         """A name of the table with the prefix put in."""
-        return pattern.replace("{body}", self.prefix)
+        return pattern.replace("{backbone}", self.prefix)
 
 
-def own_table(task: str, modules: Collection[str]) -> KeyTable:
-    """Our own names: what Hugging Face would compute differently, it shall not find by its names either."""
-    ties = {f"{task}.decoder.weight": f"{{body}}{TIED[task]}"} if task in TIED else {}
-    return KeyTable("body.", {module: f"{task}.{module}" for module in modules}, ties, None)
+def own_table(head: str, modules: Mapping[str, str], words_name: str | None) -> KeyTable:
+    """Our own names: what Hugging Face would compute differently, it shall not find by its names either.
+
+    `head` precedes the names of the head's `modules`; `words_name` is what its decoder is tied to, if it has one.
+    """
+    ties = {} if words_name is None else {f"{head}.decoder.weight": f"{{backbone}}{words_name}"}
+    return KeyTable(OWN_PREFIX, {ours: f"{head}.{disk}" for ours, disk in modules.items()}, ties, None)
 
 
 def prefix_of(present: Collection[str], place: object, words: Collection[str] = (WORDS,)) -> str:
-    """What stands before the names of the body: "bert.", "longformer.", "model.", nothing.
+    """The prefix of the backbone's names: "bert.", "longformer.", "model.", or nothing.
 
     >>> prefix_of(["model.encoder.embed_tokens.weight"], "", ("shared.weight", "encoder.embed_tokens.weight"))
     'model.'
     """
     for name in words:
-        found = [key for key in present if key == name or key.endswith(f".{name}")]
-        if len(found) > 1:
+        tables = [key for key in present if key == name or key.endswith(f".{name}")]
+        if len(tables) > 1:
             raise refused(place, "it has more than one table of word embeddings", FAMILY)
-        if found:
-            return found[0].removesuffix(name)
+        if tables:
+            return tables[0].removesuffix(name)
     raise refused(place, "it has no table of word embeddings", FAMILY)
 
 
 def is_buffer(key: str) -> bool:
-    """Whether it is a table of numbers that old files hold though it can be counted out."""
+    """Whether it is a buffer that old files hold although it can be computed."""
     return _BUFFER.fullmatch(key) is not None

@@ -1,70 +1,95 @@
-"""The config of a long model for that of a short one."""
+"""How a short model becomes a long one: what each family says of itself."""
 
-from dataclasses import fields, replace
+from collections.abc import Callable, Mapping
+from contextlib import AbstractContextManager, nullcontext
+from dataclasses import dataclass, field, fields, replace
+from typing import Any
 
 from torch import Tensor
 
-from longspan.checkpoints.streams import etc_config
-from longspan.errors import bad, whole
-from longspan.models.bert import BertConfig
-from longspan.models.bigbird import BigBirdConfig
-from longspan.models.build import head_activation
-from longspan.models.config import EncoderConfig
-from longspan.models.longformer import LongformerConfig
-from longspan.models.mpnet import MPNetConfig
-from longspan.models.stitched import StitchedConfig
+from longspan.errors import bad, no_option, whole
+from longspan.families.config import EncoderConfig
+from longspan.families.task_model import TaskModel
 
-PATTERNS = ("longformer", "bigbird", "etc", "poolingformer", "stitched")
+Option = int | str | bool | tuple[int, ...] | Tensor
+"""What an option of lengthening may be."""
 RADIUS = 256
-Radius = int | tuple[int, ...]
 
 
-def long_config(
-    old: EncoderConfig, task: str, to: int, pattern: str, radius: Radius | None, block: int | None
-) -> EncoderConfig:
-    """The config of the new model, in Hugging Face's words as far as they compute the same."""
-    if not isinstance(old, (BertConfig, MPNetConfig)) or getattr(old, "radius", None) is not None:
-        kind = type(old).__name__.removesuffix("Config")
-        raise bad("source", "a short model that sees everything, such as BERT or RoBERTa", kind)
-    if pattern not in PATTERNS:
-        raise bad("pattern", f"one of {', '.join(PATTERNS)}", pattern)
-    common = {one.name: getattr(old, one.name) for one in fields(EncoderConfig)}
-    common |= {"positions": whole("to", to, 1), "head_activation": "usual"}
-    seen = min(RADIUS, max(1, old.positions // 2)) if radius is None else radius
-    if pattern == "longformer":
-        if block is not None:
-            raise bad("block", "given for bigbird and etc only", block)
-        # Hugging Face's positions begin behind the padding token: a BERT gets empty rows before its own.
-        lead = old.position_offset or old.pad_id + 1
-        made: EncoderConfig = LongformerConfig(**common | {"position_offset": lead, "radius": seen})
-    elif pattern == "etc":
-        made = etc_config(old, to, seen, block)
-    else:
-        if radius is not None:
-            raise bad("radius", "given for longformer and etc only", radius)
-        # BigBird's own heads for these tasks compute something else; a choice needs the types.
-        kept = task in ("classify", "answer") or (task == "choose" and old.types > 1)
-        size = 64 if block is None else block
-        made = BigBirdConfig(**common | {"position_offset": 0, "block": size, "bert_heads": kept})
-    act = head_activation(old, task)
-    same = task not in ("fill", "classify", "choose") or head_activation(made, task) == act
-    return made if same else replace(made, head_activation=act)
+@dataclass(frozen=True, kw_only=True)
+class Short:
+    """The model to be lengthened."""
+
+    config: EncoderConfig
+    architecture: str
+    has_decoder: bool
+    to: int
+    "Tokens that the new model shall read."
+
+    def require(self, fits: bool, wanted: str) -> None:
+        """Raise unless the source fits what a family asks for."""
+        if not fits:
+            kind = self.config.family + (
+                "" if self.config.embedding_size is None else " with small embeddings"
+            )
+            raise bad("source", wanted, kind)
+
+    def fields(self, **changes: Any) -> dict[str, Any]:
+        """The fields that the new config has in common with the old one, with its new length."""
+        common = {one.name: getattr(self.config, one.name) for one in fields(EncoderConfig)}
+        return common | {"positions": whole("to", self.to, 1), "head_activation": "usual"} | changes
+
+    def radius(self, asked: Option | None, usual: int = RADIUS) -> int | tuple[int, ...]:
+        """The radius asked for, else the usual one or half of what the source reads, if that is less."""
+        if asked is None:
+            return min(usual, max(1, self.config.positions // 2))
+        if isinstance(asked, (str, bool, Tensor)):
+            raise bad("radius", "a whole number, or one for each layer", asked)
+        return asked
+
+    def keep_head(self, config: EncoderConfig) -> EncoderConfig:
+        """The new config, whose head computes what the source's does."""
+        ending = self.architecture
+        activation = self.config.activation_in_head(ending)
+        same = ending not in ACTIVATED or config.activation_in_head(ending) == activation
+        return config if same else replace(config, head_activation=activation)
 
 
-def stitched_config(
-    old: EncoderConfig,
-    radius: Radius | None,
-    block: int | None,
-    stitching: int | None,
-    salience: Tensor | None,
-) -> StitchedConfig:
-    """The config of the new model: all sizes as they were."""
-    if type(old) is not BertConfig or old.radius is not None:
-        kind = type(old).__name__.removesuffix("Config")
-        raise bad("source", "a BERT or RoBERTa that sees everything, for stitched", kind)
-    if salience is not None and salience.shape != (old.vocab_size,):
-        raise bad("salience", f"of shape ({old.vocab_size},), one for each word", tuple(salience.shape))
-    given = {"radius": radius, "block": block, "stitching": stitching}
-    chosen = {name: value for name, value in given.items() if value is not None}
-    same = {one.name: getattr(old, one.name) for one in fields(EncoderConfig)}
-    return StitchedConfig(**same | chosen, salience=salience is not None)
+ACTIVATED = ("ForMaskedLM", "ForSequenceClassification", "ForMultipleChoice")
+"""Classes whose heads have an activation."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Lengthening:
+    """One way to make a model long, chosen by its name: `lengthen(source, pattern=name)`."""
+
+    name: str
+    config: Callable[[Short, Mapping[str, Option]], EncoderConfig]
+    "The config of the new model, from the source and the options."
+    options: Mapping[str, str] = field(default_factory=dict)
+    "Options that it takes, each with its help text."
+    start: Callable[[TaskModel, EncoderConfig], None] = lambda model, source: None
+    "Initializes what the source has no weights for."
+    finish: Callable[[TaskModel, Mapping[str, Option]], None] = lambda model, options: None
+    "Changes what must not be compared with the source, after the comparison."
+    compared: Callable[[TaskModel], AbstractContextManager[None]] = lambda model: nullcontext()
+    "The state in which the new model equals the source on short documents."
+    copied: Callable[[EncoderConfig], tuple[str, ...]] = lambda source: ()
+    "What beside embeddings and layers comes from the source."
+    notes: Callable[[EncoderConfig], dict[str, str]] = lambda config: {}
+    "What the report says of the new model beside its sizes."
+    keeps_positions: bool = False
+    "The position table stays as it is."
+
+    def checked(self, options: Mapping[str, Option | None]) -> dict[str, Option]:
+        """The options that were given, if all of them are known."""
+        given = {name: value for name, value in options.items() if value is not None}
+        for name in given:
+            if name not in self.options:
+                raise no_option(name, sorted(self.options))
+        return given
+
+
+def require_full_attention(short: Short) -> None:
+    """Raise unless the source sees everything, as short models do."""
+    short.require(short.config.full_attention, "a short model that sees everything, such as BERT or RoBERTa")

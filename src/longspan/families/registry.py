@@ -1,106 +1,165 @@
-"""The families of checkpoints that Longspan reads and writes, and which of them a config belongs to."""
+"""All families: a new one is a folder beside this file and a line in FAMILIES."""
 
+from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
-from longspan.checkpoints.families import led
-from longspan.checkpoints.families.bart import BART
-from longspan.checkpoints.families.base import Family
-from longspan.checkpoints.families.bert import BERT, CAMEMBERT, ROBERTA, XLM_ROBERTA
-from longspan.checkpoints.families.bigbird import BIGBIRD
-from longspan.checkpoints.families.bigbird_pegasus import BIGBIRD_PEGASUS
-from longspan.checkpoints.families.distilbert import DISTILBERT
-from longspan.checkpoints.families.electra import ELECTRA
-from longspan.checkpoints.families.etc import ETC
-from longspan.checkpoints.families.longformer import LONGFORMER, is_original
-from longspan.checkpoints.families.mpnet import MPNET
-from longspan.checkpoints.families.poolingformer import POOLINGFORMER
-from longspan.checkpoints.families.stitched import STITCHED
-from longspan.checkpoints.schema import Raw, read_own, written_own
 from longspan.errors import bad
-from longspan.models.bert import BertConfig
-from longspan.models.bigbird import BigBirdConfig
-from longspan.models.longformer import LongformerConfig
-from longspan.models.seq2seq import Seq2SeqConfig
-from longspan.models.task import ModelConfig
+from longspan.families.bart.files import BART
+from longspan.families.base import Family, ModelConfig
+from longspan.families.bert.files import BERT
+from longspan.families.bigbird.files import BIGBIRD
+from longspan.families.bigbird_pegasus.files import BIGBIRD_PEGASUS
+from longspan.families.distilbert.files import DISTILBERT
+from longspan.families.electra.files import ELECTRA
+from longspan.families.etc.files import ETC
+from longspan.families.led.files import LED
+from longspan.families.lengthening import Lengthening
+from longspan.families.longformer.files import LONGFORMER
+from longspan.families.mpnet.files import MPNET
+from longspan.families.poolingformer.files import POOLINGFORMER
+from longspan.families.roberta.files import CAMEMBERT, ROBERTA, XLM_ROBERTA
+from longspan.families.schema import Raw, read_own, write_own
+from longspan.families.seq2seq.model import Seq2SeqConfig
+from longspan.families.stitched.files import STITCHED
 
-READING = (LONGFORMER, BIGBIRD, BERT, ROBERTA, XLM_ROBERTA, CAMEMBERT, ELECTRA, MPNET, DISTILBERT)
-WRITING = (led.LED, BIGBIRD_PEGASUS, BART)
-"""Families with a decoder."""
-FAMILIES = {family.model_type: family for family in (*READING, *WRITING)}
-ALONE = (STITCHED, ETC, POOLINGFORMER)
-"""Families whose models only Longspan has words for."""
-WITH_DECODER = {LongformerConfig: led.LED, BigBirdConfig: BIGBIRD_PEGASUS, BertConfig: BART}
-"""The family of an encoder with a decoder."""
-ALONE_WITH_DECODER = replace(BART, cannot=lambda config: "such an encoder before a decoder")
-OWN = {family.own_type: family for family in (LONGFORMER, BIGBIRD, BERT, MPNET, *ALONE, BART)}
+FAMILIES: tuple[Family, ...] = (
+    STITCHED,
+    LONGFORMER,
+    BIGBIRD,
+    ETC,
+    POOLINGFORMER,
+    BERT,
+    ROBERTA,
+    XLM_ROBERTA,
+    CAMEMBERT,
+    MPNET,
+    ELECTRA,
+    DISTILBERT,
+)
+"""Encoders; of several for one config class the first is what a new model is saved as."""
+DECODER_FAMILIES: tuple[tuple[Family, Family], ...] = (
+    (LED, LONGFORMER),
+    (BIGBIRD_PEGASUS, BIGBIRD),
+    (BART, BERT),
+)
+"""Families with a decoder, and whose encoder they have."""
 READER, DECODER = "reader", "decoder"
 """Where config.json of our own models with a decoder names the encoder's type, and keeps its own fields."""
 
 
+def all_families() -> tuple[Family, ...]:
+    """Those without and those with a decoder."""
+    return (*FAMILIES, *(family for family, _ in DECODER_FAMILIES))
+
+
+def presets() -> dict[str, ModelConfig]:
+    """Well-known models by name, as configs."""
+    return {name: config for family in all_families() for name, config in family.presets.items()}
+
+
+def lengthenings() -> dict[str, Lengthening]:
+    """The ways to make a short model long, by name."""
+    ways = [family.lengthening for family in FAMILIES if family.lengthening is not None]
+    return {way.name: way for way in sorted(ways, key=lambda way: way.name != "longformer")}
+
+
+def known_fields() -> frozenset[str]:
+    """Fields of config.json that mean something to one family only."""
+    return frozenset[str]().union(*(family.fields for family in all_families()))
+
+
+def stale_fields() -> frozenset[str]:
+    """Fields of authors' own files that are never written."""
+    return frozenset[str]().union(*(family.stale for family in all_families()))
+
+
+def by_model_type() -> dict[str, Family]:
+    """The families that Hugging Face has, by their model type."""
+    return {family.model_type: family for family in all_families() if not family.own_only}
+
+
+def is_own(raw: Raw) -> bool:
+    """Whether a config.json is of one of our own types."""
+    return raw.get("model_type") in _own_types()
+
+
+def _own_types() -> dict[str, Family]:
+    types: dict[str, Family] = {}
+    for family in all_families():
+        types.setdefault(family.own_type, family)
+    return types
+
+
 def read_config(raw: Raw) -> tuple[Family, ModelConfig]:
-    """The family of a config.json and our config of it; nothing in it is acted on but known fields.
+    """The family of a config.json and our config of it; no field is acted on but known ones.
 
     >>> family, config = read_config({"model_type": "longformer", "attention_window": 512})
     >>> family.name, config.radius[0]
     ('Longformer', 256)
     """
-    given = raw.get("model_type", _guess(raw))
-    if led.is_original(raw):
-        return led.LED, led.LED.read(raw)
-    if is_original(raw):
-        return LONGFORMER, LONGFORMER.read(raw)
-    if given == ETC.model_type:  # no file of Hugging Face's says so, but see `read_raw`
-        return ETC, ETC.read(raw)
-    if isinstance(given, str) and given in OWN:
-        config = _read_own(given, raw)
+    original = [family for family in all_families() if family.is_original(raw)]
+    if original:
+        return original[-1], original[-1].read(raw)  # a decoder's family knows its encoder's fields, too
+    stated = raw.get("model_type", _guess(raw))
+    if is_own(raw):
+        config = _read_own(str(stated), raw)
         return family_of(config, raw), config
-    if not isinstance(given, str) or given not in FAMILIES:
-        known = ", ".join([*FAMILIES, *OWN])
-        raise bad("model_type", f"one of {known}", given, "Longspan reads these only.")
-    return FAMILIES[given], FAMILIES[given].read(raw)
+    families = by_model_type()
+    if not isinstance(stated, str) or stated not in families:
+        known = ", ".join([*families, *_own_types()])
+        raise bad("model_type", f"one of {known}", stated, "Longspan reads these only.")
+    return families[stated], families[stated].read(raw)
 
 
-def _read_own(given: str, raw: Raw) -> ModelConfig:
-    kind = OWN[given].kind
-    if kind is not Seq2SeqConfig:
-        return read_own(kind, raw)  # type: ignore[no-any-return]
+def _read_own(stated: str, raw: Raw) -> ModelConfig:
+    types = _own_types()
+    if not types[stated].config.has_decoder:
+        return _read_encoder(stated, raw)
     reader = raw.get(READER)
-    known = [name for name, family in OWN.items() if family.kind is not Seq2SeqConfig]
+    known = [name for name, family in types.items() if not family.config.has_decoder]
     if not isinstance(reader, str) or reader not in known:
         raise bad(READER, f"one of {', '.join(known)}", reader)
-    encoder = read_own(OWN[reader].kind, raw)
-    return read_own(Seq2SeqConfig, raw, DECODER, encoder=encoder)  # type: ignore[no-any-return]
+    return read_own(Seq2SeqConfig, raw, DECODER, encoder=_read_encoder(reader, raw))
+
+
+def _read_encoder(own_type: str, raw: Raw) -> Any:
+    """The config of an encoder; files written before `head_style` say it in other ways."""
+    stored = raw.get("encoder")
+    family = _own_types()[own_type]
+    if isinstance(stored, dict) and "head_style" not in stored:
+        kept = {name: value for name, value in stored.items() if name != "bert_heads"}
+        stored = kept | {"head_style": family.heads_in_old_files(stored)}
+    alike = [one for one in FAMILIES if one.own_type == own_type]
+    style = stored.get("head_style") if isinstance(stored, dict) else None
+    family = next((one for one in alike if one.head_style == style), family)
+    return read_own(family.config, {**raw, "encoder": stored})
 
 
 def own_fields(config: ModelConfig) -> dict[str, Any]:
     """What config.json of our own types holds of a config."""
     fields = {"model_type": family_of(config, {}).own_type}
-    if not isinstance(config, Seq2SeqConfig):
-        return written_own(config) | fields
+    if not config.has_decoder:
+        return write_own(config) | fields
     reader = {READER: family_of(config.encoder, {}).own_type}
-    return written_own(config.encoder) | written_own(config, DECODER, "encoder") | reader | fields
+    return write_own(config.encoder) | write_own(config, DECODER, "encoder") | reader | fields
 
 
 def family_of(config: ModelConfig, raw: Raw) -> Family:
     """The family that a config is saved as: that of `raw`, which it was loaded from, if they agree."""
-    if isinstance(config, Seq2SeqConfig):
-        return WITH_DECODER.get(type(config.encoder), ALONE_WITH_DECODER)
-    for family in ALONE:
-        if type(config) is family.kind:
-            return family
-    wide = config.position_offset > 0
-    for name in (raw.get("model_type"), "longformer", "big_bird", "mpnet", "roberta" if wide else "bert"):
-        named = FAMILIES.get(name) if isinstance(name, str) else None
-        if named is None or named.read_only or named.kind is not type(config):
-            continue
-        if named.kind is not BERT.kind or named.offset == wide:
-            return named
-    raise bad("config", f"one of {', '.join(f.kind.__name__ for f in OWN.values())}", type(config).__name__)
+    if config.has_decoder:
+        reads = family_of(config.encoder, {})
+        alone = replace(BART, cannot=lambda config: "such an encoder before a decoder")
+        return next((family for family, encoder in DECODER_FAMILIES if encoder is reads), alone)
+    kin = [one for one in FAMILIES if one.config is type(config) and not one.read_only]
+    if not kin:
+        known = ", ".join(one.config.__name__ for one in _own_types().values())
+        raise bad("config", f"one of {known}", type(config).__name__)
+    return next((one for one in kin if one.model_type == raw.get("model_type")), kin[0])
 
 
-def _guess(raw: Raw) -> str | None:
+def _guess(raw: Mapping[str, Any]) -> str | None:
     """Files before 2020 name no model type, but a class."""
-    given = raw.get("architectures")
-    first = given[0] if isinstance(given, list) and given and isinstance(given[0], str) else ""
-    return next((kind for kind, family in FAMILIES.items() if first.startswith(family.name)), None)
+    stated = raw.get("architectures")
+    first = stated[0] if isinstance(stated, list) and stated and isinstance(stated[0], str) else ""
+    return next((one.model_type for one in all_families() if first.startswith(one.name)), None)

@@ -2,13 +2,16 @@
 
 from collections.abc import Mapping
 from dataclasses import asdict, fields
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from longspan.errors import InputError, bad, whole
-from longspan.models.config import EncoderConfig
+from longspan.families.config import EncoderConfig
+
+if TYPE_CHECKING:
+    from _typeshed import DataclassInstance
 
 Raw = Mapping[str, Any]
-C = TypeVar("C")
+C = TypeVar("C", bound="DataclassInstance")
 
 FIELDS = {
     "vocab_size": "vocab_size",
@@ -16,7 +19,7 @@ FIELDS = {
     "num_hidden_layers": "layers",
     "num_attention_heads": "heads",
     "intermediate_size": "feed_forward",
-    "type_vocab_size": "types",
+    "type_vocab_size": "token_types",
     "hidden_act": "activation",
     "hidden_dropout_prob": "dropout",
     "attention_probs_dropout_prob": "attention_dropout",
@@ -41,26 +44,33 @@ DEFAULTS = {
 """What a field that is not there means to Hugging Face, in most families."""
 OWN = "encoder"
 """Where config.json of our own model types keeps the fields of our config."""
+DISK_NAMES = {
+    "token_types": "types",
+    "embedding_size": "narrow",
+    "attention_type": "attention",
+    "sif_weights": "salience",
+}
+"""Fields that our own files have under another name."""
 
 
 def common(raw: Raw, *, pad: int, defaults: Raw, offset: bool) -> dict[str, Any]:
     """Our fields that all families share; with `offset` positions begin behind the padding token's number."""
     refuse_unsupported(raw)
     known = {**DEFAULTS, **defaults, **raw}
-    read = {ours: known[theirs] for theirs, ours in FIELDS.items()}
+    fields_of = {ours: known[theirs] for theirs, ours in FIELDS.items()}
     text(known, "hidden_act")
     whole("type_vocab_size", known["type_vocab_size"], 1)
     pad_id = whole("pad_token_id", raw.get("pad_token_id", pad), 0)
     shift = pad_id + 1 if offset else 0
     rows = whole("max_position_embeddings", known["max_position_embeddings"], 1 + shift)
-    return read | {"pad_id": pad_id, "position_offset": shift, "positions": rows - shift}
+    return fields_of | {"pad_id": pad_id, "position_offset": shift, "positions": rows - shift}
 
 
 def shared(config: EncoderConfig) -> dict[str, Any]:
     """The same the other way round."""
-    written = {theirs: getattr(config, ours) for theirs, ours in FIELDS.items()}
+    fields_of = {theirs: getattr(config, ours) for theirs, ours in FIELDS.items()}
     rows = config.positions + config.position_offset
-    return written | {"pad_token_id": config.pad_id, "max_position_embeddings": rows}
+    return fields_of | {"pad_token_id": config.pad_id, "max_position_embeddings": rows}
 
 
 def made(
@@ -119,33 +129,34 @@ def numbers(name: str, value: object, count: int) -> tuple[int, ...]:
     return tuple(whole(f"{name}[{layer}]", number, 1) for layer, number in enumerate(value))
 
 
-def read_own(kind: type[Any], raw: Raw, under: str = OWN, **known: Any) -> Any:
+def read_own(kind: type[C], raw: Raw, under: str = OWN, **known: Any) -> C:
     """A config that we wrote because Hugging Face has no words for it: our fields and no others.
 
-    They stand `under` a name; fields that are `known` do not stand there.
+    They are found `under` a name; fields that are `known` are not.
     """
-    given = raw.get(under)
-    if not isinstance(given, dict):
-        raise bad(under, "the fields of a Longspan model", given)
-    defaults = {field.name: field.default for field in fields(kind) if field.name not in known}
-    for name, value in given.items():
-        if name not in defaults:
-            raise bad(
-                f"{under}.{name[:80]}", f"one of {', '.join(defaults)}", "another word", "Update Longspan."
-            )
-        default = defaults[name]
+    stored = raw.get(under)
+    if not isinstance(stored, dict):
+        raise bad(under, "the fields of a Longspan model", stored)
+    ours = {
+        DISK_NAMES.get(field.name, field.name): field for field in fields(kind) if field.name not in known
+    }
+    for name, value in stored.items():
+        if name not in ours:
+            raise bad(f"{under}.{name[:80]}", f"one of {', '.join(ours)}", "another word", "Update Longspan.")
+        default = ours[name].default
         if isinstance(default, bool):
-            flag(given, name, default)
+            flag(stored, name, default)
         elif isinstance(default, str):
-            text(given, name)
+            text(stored, name)
         elif not isinstance(default, float) and not isinstance(value, list) and not value is default is None:
             whole(name, value, 0)
-    return kind(**known, **{name: _frozen(value) for name, value in given.items()})
+    return kind(**known, **{ours[name].name: _frozen(value) for name, value in stored.items()})
 
 
-def written_own(config: Any, under: str = OWN, *known: str) -> dict[str, Any]:
-    """All fields of a config, by our names, but for those that are `known`."""
-    return {under: {name: value for name, value in asdict(config).items() if name not in known}}
+def write_own(config: Any, under: str = OWN, *known: str) -> dict[str, Any]:
+    """All fields of a config, by the names our files have for them, except those that are `known`."""
+    stored = {name: value for name, value in asdict(config).items() if name not in known}
+    return {under: {DISK_NAMES.get(name, name): value for name, value in stored.items()}}
 
 
 def _frozen(value: Any) -> Any:

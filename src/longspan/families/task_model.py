@@ -1,56 +1,66 @@
-"""A model for a task: a body and the head that stands on it."""
+"""A model for a task: a backbone with a head."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
 
 from torch import Tensor, nn
 
+from longspan.families.backbone import Backbone
+from longspan.families.config import EncoderConfig
 from longspan.layout import Layout
-from longspan.models.config import EncoderConfig
-from longspan.models.encoders import Encoder
-from longspan.models.seq2seq import Seq2Seq, Seq2SeqConfig
 from longspan.nn.heads import PoolingHead
-
-Body = Encoder | Seq2Seq
-ModelConfig = EncoderConfig | Seq2SeqConfig
 
 
 class TaskModel(nn.Module):
-    """ids (N,), a layout and types to what the head gives: vectors, scores of labels, words or spans.
+    """ids (N,), a layout and token types to what the head makes of them: vectors, logits or spans.
 
     >>> import torch
-    >>> from longspan.models.build import build
-    >>> from longspan.models.longformer import LongformerConfig
+    >>> from longspan.families.longformer.model import LongformerConfig
+    >>> from longspan.nn.heads import TokenHead
     >>> tiny = LongformerConfig(vocab_size=9, width=8, layers=2, heads=2, feed_forward=16, radius=3)
-    >>> model = build(tiny, "classify", labels=3).eval()
+    >>> head = TokenHead(8, labels=3, dropout=0.1)
+    >>> model = TaskModel(tiny.backbone(), head, "ForTokenClassification").eval()
     >>> model(torch.arange(9), Layout.packed([5, 4], marked=[[0], [0]])).shape
-    torch.Size([2, 3])
+    torch.Size([9, 3])
     """
 
-    def __init__(self, body: Body, head: nn.Module, task: str) -> None:
+    def __init__(self, backbone: Backbone, head: nn.Module, architecture: str) -> None:
         super().__init__()
-        self.body, self.head, self.task = body, head, task
-        self.spare: dict[str, Tensor] = {}  # of a checkpoint, kept for saving though the task does not use it
+        self.backbone, self.head = backbone, head
+        self.architecture = architecture
+        "How Hugging Face's classes for the task end, such as ForSequenceClassification; Model for the backbone alone."
+        self.spare: dict[str, Tensor] = {}
+        "Tensors of the checkpoint that the task does not use, kept for saving."
 
     @property
     def config(self) -> EncoderConfig:
-        """Of what reads."""
-        return self.body.config.encoder if isinstance(self.body, Seq2Seq) else self.body.config
+        """The config of the encoder."""
+        return self.backbone.config.encoder
 
     @property
     def longest(self) -> int:
         """Tokens that are read at once."""
         return self.config.longest
 
-    def forward(self, ids: Tensor, layout: Layout, types: Tensor | None = None) -> Tensor:
-        x = self.body(ids, layout, types)
-        seen = self.head.weights(ids) if isinstance(self.head, PoolingHead) else types
-        return self.head(x, layout, seen)  # type: ignore[no-any-return]
+    @property
+    def head_dropout(self) -> float | None:
+        """The head's dropout where a checkpoint does not say; None: the backbone's, or it has none of its own."""
+        return None
+
+    @property
+    def decodes_words(self) -> bool:
+        """Whether the head scores the words of the vocabulary, perhaps with the embeddings' own weights."""
+        return hasattr(self.head, "decoder")
+
+    def forward(self, ids: Tensor, layout: Layout, token_types: Tensor | None = None) -> Tensor:
+        x = self.backbone(ids, layout, token_types)
+        beside = self.head.weights(ids) if isinstance(self.head, PoolingHead) else token_types
+        return self.head(x, layout, beside)  # type: ignore[no-any-return]
 
 
 @contextmanager
 def evaluating(model: TaskModel) -> Iterator[None]:
-    """A model without dropout, and then as it was."""
+    """The model in evaluation mode, and afterwards in the mode it was in."""
     before = model.training
     if before:
         model.eval()

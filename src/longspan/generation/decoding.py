@@ -1,4 +1,4 @@
-"""Steps of the decoder: all texts that are being written take one together, each after its own past."""
+"""Decoding steps: all unfinished texts take one together, each after its own past."""
 
 from collections.abc import Mapping
 from typing import Protocol
@@ -9,49 +9,50 @@ from torch import Tensor
 
 from longspan.engine.plan import Plan, plan
 from longspan.engine.tiling import TILE
+from longspan.families.seq2seq.lm import Seq2SeqLM
 from longspan.layout import Layout
-from longspan.models.writer import Writer
-from longspan.nn.decoder import Looks, Rows, Seen
+from longspan.nn.decoder import DecoderPlans, KeyValues, KVCache
 from longspan.patterns import Full
 from longspan.shapes import IntArray
 
 
-class Begun(Protocol):
+class Unfinished(Protocol):
     """Texts about one document."""
 
     tokens: IntArray
-    "(R, 1 + n) what was written."
+    "(R, 1 + n) the start token and what was generated."
     rows: IntArray
-    "(R, n) where the decoder's rows of all but the last tokens are kept."
+    "(R, n) the cache rows of all but the last tokens."
 
 
-class Steps:
-    """What was read of documents, once, and the decoder's rows of all that is written about them.
+class DecoderState:
+    """What the encoder made of the documents, and the caches of everything that is generated about them.
 
-    Rows stay where they were put, at most `most`; texts that begin alike share them.
+    Cache rows stay where they are, at most `most` of them; texts that begin alike share them.
     """
 
-    def __init__(self, model: Writer, ids: Tensor, layout: Layout, most: int) -> None:
+    def __init__(self, model: Seq2SeqLM, ids: Tensor, layout: Layout, most: int) -> None:
         self._model, self._layout, self._device = model, layout, ids.device
-        self._seen = [_by_head(one) for one in model.decoder.seen(model.body(ids, layout))]
-        self._past = [Rows(most) for _ in self._seen]
+        memory = model.backbone(ids, layout)
+        self._key_values = [_by_head(pair) for pair in model.decoder.key_values(memory)]
+        self._caches = [KVCache(most) for _ in self._key_values]
         self._kept = 0
         self._shape: tuple[object, ...] = ()
         self._plans: tuple[Plan, Plan] | None = None
 
-    def take(self, live: Mapping[int, Begun]) -> tuple[Tensor, IntArray]:
-        """Scores (R, vocab) of what comes behind the texts about some documents, and the rows (R,) added."""
-        begun = list(live.values())
-        tokens = np.concatenate([one.tokens[:, -1] for one in begun])
+    def step(self, live: Mapping[int, Unfinished]) -> tuple[Tensor, IntArray]:
+        """Logits (R, vocab) for what comes after the texts about some documents, and the cache rows (R,) added."""
+        texts = list(live.values())
+        tokens = np.concatenate([one.tokens[:, -1] for one in texts])
         rows = self._kept + np.arange(len(tokens))
         self._kept += len(rows)
-        own = np.concatenate([np.concatenate([one.rows for one in begun]), rows[:, None]], axis=1)
+        own = np.concatenate([np.concatenate([one.rows for one in texts]), rows[:, None]], axis=1)
         place = Layout.packed([1] * len(rows), start=own.shape[1] - 1)
         x = torch.from_numpy(tokens).to(self._device)
-        x = self._model.decoder(x, place, self._seen, self._looks(live, own), self._past)
-        return self._model.scores(x).float().cpu(), rows
+        x = self._model.decoder(x, place, self._key_values, self._step_plans(live, own), self._caches)
+        return self._model.logits(x).float().cpu(), rows
 
-    def _looks(self, live: Mapping[int, Begun], own: IntArray) -> Looks:
+    def _step_plans(self, live: Mapping[int, Unfinished], own: IntArray) -> DecoderPlans:
         """Each text sees its `own` rows (R, n), wherever they are, and all that was read of its document.
 
         Plans are for whole tiles of rows, so that they serve for many steps.
@@ -60,16 +61,16 @@ class Steps:
         size = -(-length // TILE) * TILE
         counts = tuple(len(live[d].tokens) if d in live else 0 for d in range(self._layout.documents))
         if self._plans is None or self._shape != (counts, size):
-            heads, texts = self._model.body.config.heads, Layout.packed([1] * count)
+            heads, texts = self._model.backbone.config.heads, Layout.packed([1] * count)
             back = plan(Full(), texts, Layout.packed([size] * count), heads=heads)
             across = plan(Full(), Layout.packed(counts), self._layout, heads=heads)
             self._shape, self._plans = (counts, size), (back, across)
         back, across = self._plans
         own = np.pad(own, ((0, 0), (0, size - length)), constant_values=-1)
-        return Looks(back.gathered(own.reshape(-1), self._kept), across)
+        return DecoderPlans(back.gathered(own.reshape(-1), self._kept), across)
 
 
-def _by_head(seen: Seen) -> Seen:
+def _by_head(key_values: KeyValues) -> KeyValues:
     """The same keys and values (K, H, D), those of a head side by side in memory, as steps read them."""
-    k, v = (part.transpose(0, 1).contiguous().transpose(0, 1) for part in seen)
+    k, v = (part.transpose(0, 1).contiguous().transpose(0, 1) for part in key_values)
     return k, v

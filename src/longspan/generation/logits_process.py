@@ -1,4 +1,4 @@
-"""What may be written next, whatever its score: rules on the scores of words."""
+"""Logits processors: what may come next whatever its score, and what may be sampled."""
 
 from collections.abc import Sequence
 
@@ -6,49 +6,49 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from longspan.generation.options import Writing
+from longspan.generation.config import GenerationConfig
 from longspan.shapes import IntArray
 
 NEVER = -torch.inf
 
 
-def ruled(scores: Tensor, written: IntArray, options: Writing, *, eos: int) -> Tensor:
-    """Scores (R, vocab) of the words behind the texts `written` (R, 1 + n), -inf for those ruled out.
+def process_logits(scores: Tensor, written: IntArray, config: GenerationConfig, *, eos: int) -> Tensor:
+    """Scores (R, vocab) of the words after the texts `written` (R, 1 + n), -inf for those that are forbidden.
 
-    `written` begins with what the decoder is started by, which is a word like others to the rules. They are
-    applied in transformers' order: a forced word is forced whatever else is forbidden.
+    `written` begins with the start token, which counts like any other. The order is that of transformers: a
+    forced word is forced whatever else is forbidden.
     """
     length = written.shape[1] - 1
-    if options.no_repeat:
-        _forbid(scores, _repeats(written, options.no_repeat))
-    if options.bad_words:
-        words = [word for word in options.bad_words if word != (eos,)]
+    if config.no_repeat_ngram_size:
+        _forbid(scores, _repeats(written, config.no_repeat_ngram_size))
+    if config.bad_words_ids:
+        words = [word for word in config.bad_words_ids if word != (eos,)]
         _forbid(scores, [_completions(text, words) for text in written.tolist()])
-    if length < options.shortest:
+    if length < config.min_new_tokens:
         scores[:, eos] = NEVER
-    if length == 0 and options.first_id is not None:
-        _only(scores, options.first_id)
-    if length + 1 == options.longest and options.last_id is not None:
-        _only(scores, options.last_id)
+    if length == 0 and config.forced_bos_token_id is not None:
+        _only(scores, config.forced_bos_token_id)
+    if length + 1 == config.max_new_tokens and config.forced_eos_token_id is not None:
+        _only(scores, config.forced_eos_token_id)
     return scores
 
 
-def narrowed(scores: Tensor, options: Writing) -> Tensor:
-    """Scores (R, vocab) as words are drawn by: sharpened, and -inf for the less likely ones."""
-    scores = scores / options.temperature
-    if options.top_k is not None:
-        least = scores.topk(min(options.top_k, scores.shape[1])).values[:, -1:]
+def warp_logits(scores: Tensor, config: GenerationConfig) -> Tensor:
+    """Scores (R, vocab) as words are sampled by: by temperature, and -inf for the less likely ones."""
+    scores = scores / config.temperature
+    if config.top_k is not None:
+        least = scores.topk(min(config.top_k, scores.shape[1])).values[:, -1:]
         scores = scores.masked_fill(scores < least, NEVER)
-    if options.top_p is not None and options.top_p < 1:
+    if config.top_p is not None and config.top_p < 1:
         ordered, place = scores.sort()
-        unlikely = ordered.softmax(-1).cumsum(-1) <= 1 - options.top_p
+        unlikely = ordered.softmax(-1).cumsum(-1) <= 1 - config.top_p
         unlikely[:, -1] = False  # the likeliest stays
         scores = scores.masked_fill(unlikely.scatter(1, place, unlikely), NEVER)
     return scores
 
 
 def _repeats(written: IntArray, size: int) -> list[IntArray]:
-    """For each text the words that would end a sequence of `size` tokens which stands in it."""
+    """For each text the words that would repeat one of its n-grams of this size."""
     if written.shape[1] < size:
         return [written[0, :0]] * len(written)
     windows = np.lib.stride_tricks.sliding_window_view(written, size, axis=1)  # (R, n) -> (R, n - 1, size)

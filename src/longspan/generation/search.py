@@ -1,4 +1,4 @@
-"""One document's texts while they are written: beams that compete, or texts that each go their own way."""
+"""One document's texts while they are generated: by beam search, greedily or by sampling."""
 
 from typing import NamedTuple
 
@@ -7,21 +7,21 @@ import torch
 from torch import Tensor
 
 from longspan.errors import bad
-from longspan.generation.options import Writing
-from longspan.generation.rules import NEVER, narrowed
+from longspan.generation.config import GenerationConfig
+from longspan.generation.logits_process import NEVER, warp_logits
 from longspan.shapes import BoolArray, IntArray
 
 
-class Text(NamedTuple):
-    """A text that was written."""
+class Hypothesis(NamedTuple):
+    """A generated text."""
 
     tokens: tuple[int, ...]
-    "Without the first token given, with the last one written."
+    "Without the start token, with the last one generated."
     score: float
-    "The sum of its words' logarithms, for beams divided by the penalty of its length."
+    "The sum of its log-probabilities, for beams divided by the length penalty."
 
 
-class Beams:
+class BeamSearch:
     """Beam search as Hugging Face has it: of each step's candidates the best go on or are kept as finished.
 
     `tokens` (R, 1 + n) are the texts being written, `rows` (R, n) where their rows of the decoder are kept.
@@ -31,19 +31,19 @@ class Beams:
     from ours where there are fewer words than twice the beams.
     """
 
-    def __init__(self, options: Writing, start: int, eos: int) -> None:
-        self.options, self.eos = options, eos
+    def __init__(self, config: GenerationConfig, start: int, eos: int) -> None:
+        self.config, self.eos = config, eos
         self.tokens = np.full((1, 1), start, np.int64)
         self.rows = np.zeros((1, 0), np.int64)
         self.scores = torch.zeros(1)
-        self.finished: list[Text] = []
+        self.finished: list[Hypothesis] = []
 
     def advance(self, logits: Tensor, rows: IntArray) -> bool:
         """Take the next words by ruled log-probabilities (R, vocab); whether anything is left to write.
 
         `rows` (R,) are the decoder's rows of this step.
         """
-        options, beams = self.options, self.options.beams
+        config, beams = self.config, self.config.num_beams
         each, words = logits.topk(min(2 * beams, logits.shape[1]))  # (R, vocab) -> (R, k)
         totals = (each + self.scores[:, None]).flatten()
         best, place = totals.topk(min(2 * beams, len(totals)))
@@ -55,8 +55,8 @@ class Beams:
         parent, word = (place // each.shape[1]).numpy(), words.flatten()[place].numpy()
         tokens = np.concatenate([self.tokens[parent], word[:, None]], axis=1)
         length = tokens.shape[1] - 1
-        ends = (word == self.eos) | (length == options.longest)
-        new = [_text(tokens[i], best[i] / options.penalty(length)) for i in np.flatnonzero(ends[:beams])]
+        ends = (word == self.eos) | (length == config.max_new_tokens)
+        new = [_hypothesis(tokens[i], best[i] / config.penalty(length)) for i in np.flatnonzero(ends[:beams])]
         self.finished = sorted([*self.finished, *new], key=lambda text: -text.score)[:beams]
         live = np.flatnonzero(~ends)[:beams]
         kept = np.concatenate([self.rows, rows[:, None]], axis=1)
@@ -64,14 +64,14 @@ class Beams:
         return bool(live.size) and self._may_improve(length)
 
     def _may_improve(self, length: int) -> bool:
-        options = self.options
-        if len(self.finished) < options.beams:
+        config = self.config
+        if len(self.finished) < config.num_beams:
             return True
-        if options.early_stopping is True:
+        if config.early_stopping is True:
             return False
-        hoped = options.early_stopping == "never" and options.length_penalty > 0
-        assert options.longest is not None
-        best = float(self.scores[0] / options.penalty(options.longest if hoped else length))
+        hoped = config.early_stopping == "never" and config.length_penalty > 0
+        assert config.max_new_tokens is not None
+        best = float(self.scores[0] / config.penalty(config.max_new_tokens if hoped else length))
         return best > self.finished[-1].score
 
     def certain(self) -> IntArray:
@@ -88,26 +88,26 @@ class Beams:
         agree = (texts == texts[:1]).all(axis=0)
         return texts[0, : agree.size if agree.all() else int(agree.argmin())]
 
-    def results(self) -> list[Text]:
+    def results(self) -> list[Hypothesis]:
         """The finished texts, best first, and behind them what was still being written: `count` of them."""
-        penalty = self.options.penalty(max(1, self.tokens.shape[1] - 1))
-        rest = map(_text, self.tokens, self.scores / penalty)
-        return [*self.finished, *rest][: self.options.count]
+        penalty = self.config.penalty(max(1, self.tokens.shape[1] - 1))
+        rest = map(_hypothesis, self.tokens, self.scores / penalty)
+        return [*self.finished, *rest][: self.config.num_return_sequences]
 
 
-class Draws:
+class Sampler:
     """Texts that each take the likeliest word, or draw one; a text that is finished costs nothing more."""
 
     def __init__(
-        self, options: Writing, start: int, eos: int, generator: torch.Generator | None = None
+        self, config: GenerationConfig, start: int, eos: int, generator: torch.Generator | None = None
     ) -> None:
-        self.options, self.eos, self.generator = options, eos, generator
-        count = options.count if options.sample else 1
+        self.config, self.eos, self.generator = config, eos, generator
+        count = config.num_return_sequences if config.do_sample else 1
         self.tokens = np.full((count, 1), start, np.int64)
         self.rows = np.zeros((count, 0), np.int64)
         self.scores = torch.zeros(count)
         self._numbers = np.arange(count)
-        self._done: dict[int, Text] = {}
+        self._done: dict[int, Hypothesis] = {}
 
     def advance(self, logits: Tensor, rows: IntArray) -> bool:
         """Take the next words by ruled scores (R, vocab); whether anything is left to write."""
@@ -119,18 +119,18 @@ class Draws:
             logits, words = logits[allowed], words[allowed]
             if not self._keep(allowed.numpy()):
                 return False
-        if self.options.sample:
-            logits = narrowed(logits, self.options)
+        if self.config.do_sample:
+            logits = warp_logits(logits, self.config)
             words = torch.multinomial(logits.softmax(-1), 1, generator=self.generator)
         self.scores = self.scores + logits.log_softmax(-1).gather(1, words)[:, 0]
         self.tokens = np.concatenate([self.tokens, words.numpy()], axis=1)
-        ended = (self.tokens[:, -1] == self.eos) | (self.tokens.shape[1] - 1 == self.options.longest)
+        ended = (self.tokens[:, -1] == self.eos) | (self.tokens.shape[1] - 1 == self.config.max_new_tokens)
         return self._keep(~ended)
 
     def _keep(self, going: BoolArray) -> bool:
         """Go on with some of the texts, the others are done; whether there are any."""
         for i in np.flatnonzero(~going):
-            self._done[int(self._numbers[i])] = _text(self.tokens[i], self.scores[i])
+            self._done[int(self._numbers[i])] = _hypothesis(self.tokens[i], self.scores[i])
         self.tokens, self.rows, self._numbers = self.tokens[going], self.rows[going], self._numbers[going]
         self.scores = self.scores[torch.from_numpy(going)]
         return bool(going.any())
@@ -139,14 +139,14 @@ class Draws:
         """The tokens of the first text."""
         return self.tokens[0, 1:]
 
-    def results(self) -> list[Text]:
+    def results(self) -> list[Hypothesis]:
         """The texts in the order they were begun."""
-        rest = zip(self._numbers.tolist(), map(_text, self.tokens, self.scores), strict=True)
+        rest = zip(self._numbers.tolist(), map(_hypothesis, self.tokens, self.scores), strict=True)
         return [text for _, text in sorted([*self._done.items(), *rest])]
 
 
-def _text(tokens: IntArray, score: Tensor) -> Text:
-    return Text(tuple(tokens[1:].tolist()), float(score))
+def _hypothesis(tokens: IntArray, score: Tensor) -> Hypothesis:
+    return Hypothesis(tuple(tokens[1:].tolist()), float(score))
 
 
 def _check(best: Tensor) -> None:

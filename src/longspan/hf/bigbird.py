@@ -9,7 +9,7 @@ from transformers.models.big_bird import modeling_big_bird as theirs
 from longspan.engine.call import attention
 from longspan.engine.plan import Plan, plan
 from longspan.hf.serving import Shape, bits, layout, once, said, serves
-from longspan.models.bigbird import BigBirdConfig
+from longspan.families.bigbird.model import BigBirdConfig
 
 
 class BigBirdBlockSparseAttention(theirs.BigBirdBlockSparseAttention):  # type: ignore[misc]

@@ -6,10 +6,11 @@ import torch
 from torch import Tensor, nn
 
 from longspan.engine.call import attention
-from longspan.engine.plan import Plan, plan
+from longspan.engine.plan import Plan
+from longspan.families.longformer.attention import GlobalProjections, GlobalRows
+from longspan.families.longformer.model import LongformerConfig
 from longspan.hf.serving import Shape, bits, layout, once, serves
-from longspan.models.longformer import LongformerConfig
-from longspan.nn.attention import GlobalProjections, GlobalRows, fresh_dropout
+from longspan.nn.attention import fresh_dropout
 
 
 def forward(
@@ -43,17 +44,17 @@ def attend(module: Any, x: Tensor, masked: Tensor, marked: Tensor) -> Tensor:
     )
     context = attention(q, k, v, pairs, dropout=fresh_dropout(module)).flatten(1)  # (N, H, D) -> (N, C)
     apart = GlobalProjections(module.query_global, module.key_global, module.value_global, heads, module)
-    return apart.put(context, x.reshape(-1, width), rows).view(x.shape)  # (N, C) -> (B, L, C)
+    return apart.write(context, x.reshape(-1, width), rows).view(x.shape)  # (N, C) -> (B, L, C)
 
 
 def _plans(
     exists: bytes, marked: bytes, shape: Shape, heads: int, width: int, radius: int, carried: bool
 ) -> tuple[Plan, GlobalRows]:
     """The plan of the local rows, and the global rows, whose queries may be `carried` through weights."""
-    rows = layout(exists, shape, marked)
-    pattern = LongformerConfig(layers=1, heads=heads, width=width, radius=radius).pattern(0)
+    config = LongformerConfig(layers=1, heads=heads, width=width, radius=radius)
+    ((window, *apart),) = config.attention(layout(exists, shape, marked))
     # With a width of 0 no document has few global rows: all keys are projected.
-    return plan(pattern, rows, heads=heads), GlobalRows.of(rows, heads, width if carried else 0)
+    return window.plan(heads), GlobalRows.of(apart, heads, width if carried else 0)
 
 
 def _plain(linear: nn.Module) -> bool:

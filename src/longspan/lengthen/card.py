@@ -9,9 +9,9 @@ import torch
 
 from longspan import __version__
 from longspan.checkpoints.files import inside, read_json
-from longspan.checkpoints.length_report import LengthenReport
-from longspan.models.seq2seq import Seq2Seq
-from longspan.models.task import TaskModel
+from longspan.families.task_model import TaskModel
+from longspan.lengthen.report import LengthenReport
+from longspan.nn.heads import PoolingHead
 from longspan.text.families import FAMILIES
 from longspan.text.tokenizer import Tokenizer
 
@@ -28,8 +28,8 @@ def written_files(folder: Path, source: Path, model: TaskModel, report: Lengthen
     if any((source / name).is_file() for name in VOCABULARIES):
         tokenizer = Tokenizer.from_folder(source, vocab_size=config.vocab_size)
         tokenizer.limit = min(config.positions, model.longest)
-        tokenizer.save(folder, types=config.types > 1)
-    if report.task == "encode" and not isinstance(model.body, Seq2Seq):
+        tokenizer.save(folder, types=config.token_types > 1)
+    if isinstance(model.head, PoolingHead) and not model.backbone.config.has_decoder:
         _write(folder / LIMITS, {"max_seq_length": config.positions, "do_lower_case": False})
     for name, home in ((name, home) for home in homes for name in (PROMPTS, GENERATION)):
         if (home / name).is_file():
@@ -48,8 +48,7 @@ def card(report: LengthenReport, license_name: str | None = None) -> str:
         ("source", f"`{name}`, {report.short} tokens, task {report.task}"),
         ("pattern", report.pattern),
         seen,
-        *([("global tokens", report.global_tokens)] if report.global_tokens else []),
-        *([("second level", report.second)] if report.second else []),
+        *report.notes.items(),
         ("positions", report.positions + (f", period {report.period}" if report.period else "")),
         ("copied", ", ".join(report.copied)),
         ("equal to the source", f"up to {report.equal_up_to} tokens, within {report.max_difference:.1e}"),

@@ -5,38 +5,43 @@ from dataclasses import replace
 import torch
 from torch import Tensor
 
-from longspan.checkpoints.positions import stretched
-from longspan.models.config import EncoderConfig
-from longspan.models.longformer import LongformerConfig
-from longspan.models.seq2seq import Seq2SeqConfig
-from longspan.models.task import TaskModel
+from longspan.families.config import EncoderConfig
+from longspan.families.seq2seq.lm import Seq2SeqTaskModel
+from longspan.families.seq2seq.model import Seq2Seq, Seq2SeqConfig
+from longspan.families.task_model import TaskModel
+from longspan.lengthen.positions import stretched
 
 GENERATION = (
     *("num_beams", "max_length", "min_length", "length_penalty", "no_repeat_ngram_size", "early_stopping"),
     *("forced_bos_token_id", "forced_eos_token_id", "bad_words_ids", "decoder_start_token_id", "prefix"),
     "task_specific_params",
 )
-"""Fields of config.json that say how texts are written: they mean the same to every family."""
+"""Fields of config.json about generation, which mean the same to every family."""
 
 
 def with_decoder(source: TaskModel, encoder: EncoderConfig) -> Seq2SeqConfig:
     """The config of the source with a long encoder; a decoder that reads documents becomes as long."""
-    old = source.body.config
-    assert isinstance(old, Seq2SeqConfig)
-    rows = encoder.longest if source.task in ("classify", "answer") else old.positions
-    if isinstance(encoder, LongformerConfig):  # LED's tables have no rows before position 0, BART's have two
-        encoder, old = replace(encoder, position_offset=0), replace(old, position_offset=0)
+    old = config_of(source)
+    rows = encoder.longest if isinstance(source, Seq2SeqTaskModel) else old.positions
+    if encoder.decoder_offset is not None:
+        offset = encoder.decoder_offset
+        encoder, old = replace(encoder, position_offset=offset), replace(old, position_offset=offset)
     return replace(old, encoder=encoder, positions=max(rows, old.positions))
 
 
 def decoder_positions(
-    source: TaskModel, new: Seq2SeqConfig, way: str, period: int | None
+    source: TaskModel, new: Seq2SeqConfig, method: str, period: int | None
 ) -> dict[str, Tensor]:
-    """The decoder's table of positions, for the new config."""
-    old, name = source.body.config, "body.decoder.embeddings.positions.weight"
-    assert isinstance(old, Seq2SeqConfig)
+    """The decoder's position table, for the new config."""
+    old, name = config_of(source), "backbone.decoder.embeddings.positions.weight"
     table = source.get_parameter(name).detach()
     rows = table[old.position_offset :]
     if new.positions > old.positions:
-        rows = stretched(rows, new.positions, way, period=period, std=old.encoder.init_std)
+        rows = stretched(rows, new.positions, method, period=period, std=old.encoder.init_std)
     return {name: torch.cat([table[: new.position_offset], rows])}
+
+
+def config_of(source: TaskModel) -> Seq2SeqConfig:
+    """The config of a model with a decoder."""
+    assert isinstance(source.backbone, Seq2Seq)
+    return source.backbone.config

@@ -5,11 +5,11 @@ from torch import Tensor
 
 from longspan.errors import bad, whole
 
-WAYS = ("copy", "interpolate", "random")
+METHODS = ("copy", "interpolate", "random")
 
 
 def stretched(
-    rows: Tensor, to: int, way: str = "copy", *, period: int | None = None, std: float = 0.02
+    rows: Tensor, to: int, method: str = "copy", *, period: int | None = None, std: float = 0.02
 ) -> Tensor:
     """`to` rows from the rows (P, C) of a short model.
 
@@ -22,16 +22,16 @@ def stretched(
     tensor([0.0000, 0.5000, 1.0000, 1.5000, 2.0000])
     """
     known = len(rows)
-    if way not in WAYS:
-        raise bad("positions", f"one of {', '.join(WAYS)}", way)
+    if method not in METHODS:
+        raise bad("positions", f"one of {', '.join(METHODS)}", method)
     whole("to", to, known, "A model is never made shorter: give at least the length that it has.")
     if period is not None:
-        if way != "copy":
+        if method != "copy":
             raise bad("period", "None unless positions are copied", period)
         whole("period", period, 1, most=known)
-    if way == "copy":
+    if method == "copy":
         return rows[torch.arange(to) % (period or known)]
-    if way == "random":
+    if method == "random":
         drawn = torch.randn(to - known, rows.shape[1], generator=torch.Generator().manual_seed(0)) * std
         return torch.cat([rows, drawn.to(rows.dtype)])
     place = torch.arange(to, dtype=torch.float64) * (known - 1) / max(to - 1, 1)

@@ -2,9 +2,8 @@
 
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Any
 
-from longspan.checkpoints.likeness import Drift
+from longspan.lengthen.self_check import Drift
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -33,26 +32,23 @@ class LengthenReport:
     "On such documents, with the new positions in both, relative to the largest number."
     drift: tuple[Drift, ...]
     "The change from the source as it was, by length."
-    global_tokens: str | None
-    "How many there are, where the pattern has some of its own; without them both were compared."
-    second: str | None
-    "What the second level is, if there is one."
+    notes: dict[str, str]
+    "What else the family says of the new model, such as its global tokens or its second level."
     loads_in_transformers: bool
     why_not: str | None
     "What Hugging Face has no words for."
 
-    def as_json(self) -> dict[str, Any]:
+    def as_json(self) -> dict[str, object]:
         """All fields as JSON's types."""
         return asdict(self) | {"folder": None if self.folder is None else str(self.folder)}
 
     def __str__(self) -> str:
         seen = f"block {self.block}" if self.radius is None else f"radius {_brief(self.radius)}"
-        seen += f", global tokens: {self.global_tokens}" if self.global_tokens else ""
         rows = f"{self.positions}, period {self.period}" if self.period else self.positions
         lines = [
             f"source        {self.source} ({self.task}, {self.short} tokens)",
             f"made          {self.pattern}, {seen}, {self.to} tokens, positions: {rows}",
-            *([f"second level  {self.second}"] if self.second else []),
+            *(f"{name:<14}{note}" for name, note in self.notes.items()),
             f"copied        {', '.join(self.copied)}",
             f"equal         up to {self.equal_up_to} tokens: largest difference {self.max_difference:.1e}",
             *(

@@ -1,4 +1,4 @@
-"""How alike a lengthened model and its source are: equal where both see everything, drifting beyond."""
+"""The self-check of a lengthened model: equal to its source where both see everything, drifting beyond."""
 
 from dataclasses import dataclass
 
@@ -6,10 +6,10 @@ import torch
 from torch import Tensor
 from torch.nn import functional as F
 
+from longspan.families.seq2seq.lm import Seq2SeqLM
+from longspan.families.seq2seq.model import shift_right
+from longspan.families.task_model import TaskModel
 from longspan.layout import Layout
-from longspan.models.seq2seq import shifted
-from longspan.models.task import TaskModel
-from longspan.models.writer import Writer
 from longspan.nn.heads import PoolingHead, pool
 
 TOLERANCE = 1e-5
@@ -39,31 +39,31 @@ def difference(source: TaskModel, target: TaskModel, longest: int) -> float:
     worst = 0.0
     plain = Layout.packed(lengths)
     for layout in (plain, Layout.packed(lengths, marked=[[0]] * len(lengths))):
-        wanted, given = (
-            (model.body(ids, layout, types), _outcome(model, ids, layout, types))
+        expected, actual = (
+            (model.backbone(ids, layout, types), _outcome(model, ids, layout, types))
             for model in (source, target)
         )
-        for found, expected in zip(given, wanted, strict=True):
-            error = (found - expected).abs().max() / expected.abs().max().clamp(min=1.0)
+        for ours, theirs in zip(actual, expected, strict=True):
+            error = (ours - theirs).abs().max() / theirs.abs().max().clamp(min=1.0)
             worst = max(worst, float(error)) if torch.isfinite(error) else float("inf")
     return worst
 
 
 def _outcome(model: TaskModel, ids: Tensor, layout: Layout, types: Tensor | None) -> Tensor:
     """What the head gives; what is written about a document are its own first words."""
-    if not isinstance(model, Writer):
+    if not isinstance(model, Seq2SeqLM):
         return model(ids, layout, types)  # type: ignore[no-any-return]
-    config, parts = model.body.config, ids.split(layout.lengths.tolist())
+    config, parts = model.backbone.config, ids.split(layout.lengths.tolist())
     again = [part[: config.positions] for part in parts]
     texts = Layout.packed([len(part) for part in again])
-    return model(ids, layout, shifted(torch.cat(again), texts, config), texts)  # type: ignore[no-any-return]
+    return model(ids, layout, shift_right(torch.cat(again), texts, config), texts)  # type: ignore[no-any-return]
 
 
 @torch.no_grad()
 def drift(source: TaskModel, target: TaskModel, tokens: int) -> Drift:
     """The change for one document of so many tokens."""
     ids, layout = _words(source, tokens), Layout.packed([tokens])
-    before, after = source.body(ids, layout), target.body(ids, layout)
+    before, after = source.backbone(ids, layout), target.backbone(ids, layout)
     how = source.head.pooling if isinstance(source.head, PoolingHead) else "mean"
     cosine = F.cosine_similarity(pool(before, layout, how), pool(after, layout, how))
     return Drift(tokens=tokens, cosine=float(cosine), mean_difference=float((after - before).abs().mean()))
@@ -79,6 +79,6 @@ def _words(model: TaskModel, count: int) -> Tensor:
 
 def _types(model: TaskModel, lengths: list[int]) -> Tensor | None:
     """The second half of each document is its second part, where the model tells parts apart."""
-    if model.config.types <= 1:
+    if model.config.token_types <= 1:
         return None
     return torch.cat([(torch.arange(n) >= (n + 1) // 2).long() for n in lengths])

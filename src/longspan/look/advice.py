@@ -5,7 +5,6 @@ from typing import TYPE_CHECKING
 
 from longspan.engine.plan import plan
 from longspan.look.subject import Subject
-from longspan.models.longformer import LongformerConfig
 
 if TYPE_CHECKING:
     from longspan.look.report import ModelReport
@@ -41,7 +40,7 @@ def advice(report: "ModelReport") -> Iterator[str]:
     elif share["linear"] > LARGE:
         rest = share["attention"]
         yield f"Linear layers dominate: a sparser pattern can save {rest:.0%} at most, precision='int8' more."
-    alone = isinstance(config, LongformerConfig) and not report.layout.marked_rows.size
+    alone = config.global_tokens == "by task" and not report.layout.marked_rows.size
     if alone and report.field.complete is None:
         yield "No token ever knows of the whole document; with a global token (marked) all do in two layers."
 
@@ -50,7 +49,7 @@ def halving(subject: Subject) -> int | None:
     """The least power of two at which the model's calls compute less than half of all pairs; None: none."""
     heads = subject.config.heads
     for length in _LENGTHS:
-        made = [call for layer in subject.config.calls(subject.layout(length)) for call in layer]
+        made = [call for layer in subject.config.attention(subject.layout(length)) for call in layer]
         plans = (plan(call.pattern, call.queries, call.keys, heads=heads) for call in made)
         if sum(one.pairs_computed for one in plans) < 0.5 * subject.config.layers * heads * length**2:
             return length

@@ -9,7 +9,7 @@ import numpy as np
 from longspan.engine.plan import plan
 from longspan.engine.report import middle_row, seen
 from longspan.layout import Layout
-from longspan.models.calls import Call, Calls
+from longspan.families.attention_spec import AttentionSpec, LayerSpecs
 from longspan.shapes import BoolArray, IntArray
 
 Ranges = tuple[IntArray, IntArray]
@@ -44,12 +44,12 @@ class Field:
         return int((site.exists & (site.document == site.document[row])).sum()) if self.layout.size else 0
 
 
-def field(calls: Calls, layout: Layout, *, heads: int) -> Field:
+def field(calls: LayerSpecs, layout: Layout, *, heads: int) -> Field:
     """What the row in the middle knows of after each layer, by any head and through the residuals.
 
-    >>> from longspan.models.bert import BertConfig
+    >>> from longspan.families.bert.model import BertConfig
     >>> layout = Layout.packed([100])
-    >>> field(BertConfig(layers=3, radius=2).calls(layout), layout, heads=12).tokens
+    >>> field(BertConfig(layers=3, radius=2).attention(layout), layout, heads=12).tokens
     array([ 5,  9, 13])
     """
     stood = nodes(layout, [one for layer in calls for call in layer for one in (call.queries, call.keys)])
@@ -66,7 +66,7 @@ def field(calls: Calls, layout: Layout, *, heads: int) -> Field:
     return Field(layout, start, known)
 
 
-def _before(layer: Sequence[Call], known: BoolArray, stood: dict[Layout, Ranges], heads: int) -> BoolArray:
+def _before(layer: Sequence[AttentionSpec], known: BoolArray, stood: dict[Layout, Ranges], heads: int) -> BoolArray:
     """The nodes of a layer's input that what is `known` of its output depends on."""
     after = [call for call in layer[1:] if call.pooled]  # they read what the calls before had given
     for call in reversed(after):
@@ -76,7 +76,7 @@ def _before(layer: Sequence[Call], known: BoolArray, stood: dict[Layout, Ranges]
     return together
 
 
-def _reached(call: Call, known: BoolArray, stood: dict[Layout, Ranges], heads: int) -> BoolArray:
+def _reached(call: AttentionSpec, known: BoolArray, stood: dict[Layout, Ranges], heads: int) -> BoolArray:
     """The nodes that the known ones see by one call."""
     pairs = plan(call.pattern, call.queries, call.keys, heads=heads)
     looks = known[stood[call.queries][0]]
@@ -88,7 +88,7 @@ def _reached(call: Call, known: BoolArray, stood: dict[Layout, Ranges], heads: i
     return np.cumsum(edges)[:-1] > 0
 
 
-def _slots(call: Call) -> Ranges:
+def _slots(call: AttentionSpec) -> Ranges:
     """The rows that each pooled slot covers, as Layout.pool lays them."""
     assert call.pooled is not None
     kernel, stride = call.pooled

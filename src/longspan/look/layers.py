@@ -9,7 +9,7 @@ import numpy as np
 from longspan.errors import bad
 from longspan.layout import Layout
 from longspan.look.field import nodes
-from longspan.models.calls import Call, Calls
+from longspan.families.attention_spec import AttentionSpec, LayerSpecs
 from longspan.patterns.base import Pattern
 from longspan.patterns.compose import Intersection
 from longspan.patterns.panel import Panel, at_one_length, axis, in_cells, parts_of
@@ -55,11 +55,11 @@ def titled(layers: Sequence[int]) -> str:
     return f"layer{'s' * (len(layers) > 1)} {', '.join(told)}{' and ' * bool(told)}{last}"
 
 
-def frames(calls: Calls, layout: Layout, *, heads: int, cells: int) -> tuple[list[Frame], int]:
+def frames(calls: LayerSpecs, layout: Layout, *, heads: int, cells: int) -> tuple[list[Frame], int]:
     """The panels of at most `cells` rows and columns, and how many more there would be."""
     rows = nodes(layout, [one for layer in calls for call in layer for one in (call.queries, call.keys)])
     placed = {one: first for one, (first, _) in rows.items()}
-    alike: dict[tuple[Call, ...], list[int]] = {}
+    alike: dict[tuple[AttentionSpec, ...], list[int]] = {}
     for number, layer in enumerate(calls):
         for together in _joint(layer, placed):
             alike.setdefault(together, []).append(number)
@@ -71,8 +71,8 @@ def frames(calls: Calls, layout: Layout, *, heads: int, cells: int) -> tuple[lis
     return shown, len(wanted) - len(shown)
 
 
-def _joint(calls: Sequence[Call], placed: dict[Layout, IntArray]) -> Iterator[tuple[Call, ...]]:
-    """Calls that look at the same keys from the same rows, or from some of them."""
+def _joint(calls: Sequence[AttentionSpec], placed: dict[Layout, IntArray]) -> Iterator[tuple[AttentionSpec, ...]]:
+    """LayerSpecs that look at the same keys from the same rows, or from some of them."""
     waiting = list(calls)
     while waiting:
         here = waiting[0]
@@ -85,7 +85,7 @@ def _joint(calls: Sequence[Call], placed: dict[Layout, IntArray]) -> Iterator[tu
         yield mates
 
 
-def _distinct(calls: Sequence[Call], heads: int) -> list[tuple[int, str]]:
+def _distinct(calls: Sequence[AttentionSpec], heads: int) -> list[tuple[int, str]]:
     """A head of each kind, and how the title names it; heads differ by what they see."""
     kinds: dict[tuple[Pattern, ...], list[int]] = {}
     for h in range(heads):
@@ -102,7 +102,7 @@ def _listed(numbers: list[int]) -> str:
 
 def _frame(
     title: str,
-    calls: Sequence[Call],
+    calls: Sequence[AttentionSpec],
     layout: Layout,
     placed: dict[Layout, IntArray],
     head: int,
@@ -142,16 +142,16 @@ def _frame(
     return Frame(title, under, parts, panel, useful / max(queries.size * keys.size, 1))
 
 
-def _part(call: Call, name: str, part: Pattern) -> Part:
+def _part(call: AttentionSpec, name: str, part: Pattern) -> Part:
     inner = part.parts[0] if isinstance(part, Intersection) and repr(part.parts[0]) == name else part
-    words = call.words or inner.explain()
-    if call.pooled and not call.words:
+    words = call.summary or inner.explain()
+    if call.pooled and not call.summary:
         kernel, stride = call.pooled
         words = f"Keys are slots of {kernel} tokens, one for every {stride}. {words}"
     return Part(call.name, name, type(inner).__name__, words)
 
 
-def _places(call: Call, queries: Layout, placed: dict[Layout, IntArray]) -> IntArray:
+def _places(call: AttentionSpec, queries: Layout, placed: dict[Layout, IntArray]) -> IntArray:
     """(rows of the panel,): the call's query row that stands there, -1 for none."""
     row_of = np.full(max(int(rows.max(initial=-1)) for rows in placed.values()) + 1, -1)
     row_of[placed[call.queries]] = np.arange(call.queries.size)
@@ -159,7 +159,7 @@ def _places(call: Call, queries: Layout, placed: dict[Layout, IntArray]) -> IntA
     return found
 
 
-def _counts(pattern: Pattern, call: Call, rows: IntArray) -> IntArray:
+def _counts(pattern: Pattern, call: AttentionSpec, rows: IntArray) -> IntArray:
     """(rows, keys): the counts of some of the call's query rows, 0 where there is none."""
     found = np.zeros((rows.size, call.keys.size), np.int32)
     present = rows >= 0

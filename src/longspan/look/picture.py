@@ -13,8 +13,8 @@ from longspan.layout import Layout
 from longspan.look.field import Field, field
 from longspan.look.layers import Frame, frames, titled
 from longspan.look.subject import Subject, subject
-from longspan.models.calls import Calls
-from longspan.models.config import EncoderConfig
+from longspan.families.attention_spec import LayerSpecs
+from longspan.families.config import EncoderConfig
 from longspan.patterns.draw import text_of
 from longspan.shapes import FloatArray
 
@@ -40,7 +40,7 @@ class Picture:
 
     subject: Subject
     layout: Layout
-    calls: Calls
+    calls: LayerSpecs
 
     @cached_property
     def field(self) -> Field:
@@ -136,4 +136,4 @@ def draw(
     """
     looked = subject(model)
     layout = looked.layout(length, marked)
-    return Picture(looked, layout, looked.config.calls(layout))
+    return Picture(looked, layout, looked.config.attention(layout))

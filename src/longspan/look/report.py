@@ -19,8 +19,8 @@ from longspan.look.layers import titled
 from longspan.look.speed import Speed, given, measure
 from longspan.look.subject import Subject, subject
 from longspan.look.trial import Work, trial
-from longspan.models.calls import Call, Calls
-from longspan.models.config import EncoderConfig
+from longspan.families.attention_spec import AttentionSpec, LayerSpecs
+from longspan.families.config import EncoderConfig
 from longspan.patterns.panel import at_one_length
 
 CALIBRATED = 2048
@@ -224,9 +224,9 @@ def explain(
     """
     looked = subject(model)
     config, layout = looked.config, looked.layout(length, marked)
-    calls = config.calls(layout)
+    calls = config.attention(layout)
     if gflops is None:
-        short = config.calls(looked.layout(min(layout.size, CALIBRATED)))
+        short = config.attention(looked.layout(min(layout.size, CALIBRATED)))
         speed = measure(config, max({call for layer in short for call in layer}, key=_pairs(config.heads)))
     else:
         speed = given(*gflops) if isinstance(gflops, tuple) else given(gflops)
@@ -242,7 +242,7 @@ def explain(
     )
 
 
-def _planned(call: Call, heads: int) -> Plan:
+def _planned(call: AttentionSpec, heads: int) -> Plan:
     return plan(call.pattern, call.queries, call.keys, heads=heads)
 
 
@@ -251,7 +251,7 @@ def _pairs(heads: int) -> Any:
     return lambda call: _planned(call, heads).pairs_computed
 
 
-def _reports(calls: Calls, config: EncoderConfig, layout: Layout, work: Work) -> Iterator[CallReport]:
+def _reports(calls: LayerSpecs, config: EncoderConfig, layout: Layout, work: Work) -> Iterator[CallReport]:
     """Each distinct call once, with the layers that make it."""
     size = config.width // config.heads
     dense = config.heads * int((layout.lengths.astype("int64") ** 2).sum())

@@ -13,8 +13,8 @@ from longspan.engine.call import attention
 from longspan.engine.plan import plan
 from longspan.engine.report import FLOPS
 from longspan.errors import bad
-from longspan.models.calls import Call
-from longspan.models.config import EncoderConfig
+from longspan.families.attention_spec import AttentionSpec
+from longspan.families.config import EncoderConfig
 from longspan.nn.activations import activation
 from longspan.nn.linear import Linear
 from longspan.nn.rows import ROWS
@@ -58,7 +58,7 @@ def given(gflops: float, attention: float | None = None) -> Speed:
 
 
 @torch.inference_mode()
-def measure(config: EncoderConfig, call: Call) -> Speed:
+def measure(config: EncoderConfig, call: AttentionSpec) -> Speed:
     """The rates at the model's own sizes; `call` is the attention to measure."""
     rows = min(ROWS, call.queries.size)
     x = torch.randn(rows, config.width)

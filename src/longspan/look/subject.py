@@ -4,26 +4,20 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
 
-import numpy as np
-
 from longspan.checkpoints.default import cache_folder
-from longspan.checkpoints.families import read_config
+from longspan.families.registry import presets, read_config
 from longspan.checkpoints.files import inside, read_json, resolve
 from longspan.checkpoints.sentence_transformers import read_modules
 from longspan.engine.explain import plural
 from longspan.errors import bad, whole
 from longspan.layout import Layout
-from longspan.look.presets import PRESETS
-from longspan.models.config import EncoderConfig
-from longspan.models.longformer import LongformerConfig
-from longspan.models.seq2seq import Seq2SeqConfig
-from longspan.models.stitched import StitchedConfig
+from longspan.families.config import EncoderConfig
 
 USUAL = 4096
 """Tokens of the document, unless the model reads fewer or others are asked for."""
 KINDS = (
     "a folder with config.json, a name on the hub such as allenai/longformer-base-4096, "
-    f"or one of {', '.join(PRESETS)}"
+    f"or one of {', '.join(presets())}"
 )
 """What a model may be given as."""
 
@@ -41,7 +35,7 @@ class Subject:
         >>> subject("bigbird-base").family
         'BigBird'
         """
-        return type(self.config).__name__.removesuffix("Config")
+        return self.config.family
 
     def told(self, layout: Layout, beside: int) -> str:
         """The document in words; `beside` are the global tokens of a stream of their own.
@@ -49,7 +43,7 @@ class Subject:
         >>> subject("default").told(subject("default").layout(1024), 0)
         'one document of 1,024 tokens with 8 blocks'
         """
-        marks = "block" if isinstance(self.config, StitchedConfig) else "global token"
+        marks = self.config.mark_name
         marked = layout.marked_rows.size + beside
         own = " beside" * bool(beside)
         words = f" with {plural(marked, marks)}{own}" if marked else ""
@@ -63,7 +57,7 @@ class Subject:
         """
         size = whole("length", min(self.config.longest, USUAL) if length is None else length, 1)
         if marked is None:
-            marked = _usual(self.config, size)
+            marked = self.config.usual_marks(size)
         return Layout.packed([size], marked=[marked])
 
 
@@ -73,13 +67,13 @@ def subject(model: EncoderConfig | str | Path) -> Subject:
     >>> subject("longformer-base").config.radius[0]
     256
     """
-    if isinstance(model, EncoderConfig):
-        return Subject(type(model).__name__.removesuffix("Config"), model)
     if not isinstance(model, (str, Path)):
-        raise bad("model", f"a config or {KINDS}", type(model).__name__)
+        if not hasattr(model, "attention"):
+            raise bad("model", f"a config or {KINDS}", type(model).__name__)
+        return Subject(model.family, model)
     name, folder = str(model), folder_of(model)
-    if folder is None and name in PRESETS:
-        return Subject(name, PRESETS[name])
+    if folder is None and name in presets():
+        return Subject(name, presets()[name].encoder)
     if folder is None:
         if name.count("/") != 1:
             raise bad("model", KINDS, name)
@@ -87,9 +81,8 @@ def subject(model: EncoderConfig | str | Path) -> Subject:
     modules = read_modules(folder)
     place = modules.transformer if modules else folder
     _, config = read_config(read_json(inside(place, "config.json")))
-    if isinstance(config, Seq2SeqConfig):  # its decoder sees everything
-        config = config.encoder
-    return Subject(folder.resolve().name if Path(name).expanduser().is_dir() else name, config)
+    # A decoder sees everything.
+    return Subject(folder.resolve().name if Path(name).expanduser().is_dir() else name, config.encoder)
 
 
 def names_a_model(text: str) -> bool:
@@ -98,7 +91,7 @@ def names_a_model(text: str) -> bool:
     >>> names_a_model("longformer-base"), names_a_model("org/model"), names_a_model("window")
     (True, True, False)
     """
-    return text in PRESETS or "/" in text or folder_of(text) is not None
+    return text in presets() or "/" in text or folder_of(text) is not None
 
 
 def folder_of(model: str | Path) -> Path | None:
@@ -115,10 +108,3 @@ def _small(names: Iterable[str]) -> list[str]:
     return [
         name for name in names if Path(name).name in ("config.json", "modules.json") and name.count("/") < 2
     ]
-
-
-def _usual(config: EncoderConfig, length: int) -> Iterable[int]:
-    """The first token as for classification, or the beginnings of blocks."""
-    if isinstance(config, StitchedConfig):
-        return range(0, length, config.block)
-    return [0] if isinstance(config, LongformerConfig) else np.arange(0)

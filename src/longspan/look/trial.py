@@ -8,10 +8,9 @@ from torch import Tensor
 from torch.multiprocessing.reductions import StorageWeakRef
 from torch.utils._python_dispatch import TorchDispatchMode
 
-from longspan.checkpoints.fit import NothingDrawn
+from longspan.checkpoints.matching import NoInit
 from longspan.layout import Layout
-from longspan.models.config import EncoderConfig
-from longspan.models.encoders import ENCODERS
+from longspan.families.config import EncoderConfig
 
 _ATEN = torch.ops.aten
 _PRODUCTS = {_ATEN.mm, _ATEN.addmm, _ATEN.bmm, _ATEN.baddbmm}
@@ -39,7 +38,7 @@ class Work:
 def trial(config: EncoderConfig, layout: Layout) -> Work:
     """One forward pass on torch's meta device: shapes only, so it takes no memory and hardly any time.
 
-    >>> from longspan.models.bert import BertConfig
+    >>> from longspan.families.bert.model import BertConfig
     >>> tiny = BertConfig(vocab_size=9, width=8, layers=2, heads=2, feed_forward=16)
     >>> work = trial(tiny, Layout.packed([5]))
     >>> work.products == 2 * 2 * 5 * (8 * 24 + 8 * 8 + 2 * 8 * 16)
@@ -48,8 +47,8 @@ def trial(config: EncoderConfig, layout: Layout) -> Work:
     longest = int(layout.lengths.max(initial=1))
     if config.longest < longest:  # a longer table of positions costs next to nothing
         config = replace(config, positions=longest)
-    with torch.device("meta"), NothingDrawn():
-        model = ENCODERS[type(config)](config).eval()
+    with torch.device("meta"), NoInit():
+        model = config.backbone().eval()
         ids = torch.zeros(layout.size, dtype=torch.long)
     watch = _Watch({parameter.untyped_storage()._cdata for parameter in model.parameters()})
     with torch.no_grad(), watch:

@@ -1,4 +1,4 @@
-"""The loss of a choice among many words: never do the scores of all rows stand in memory at once."""
+"""Cross-entropy over a large vocabulary in chunks: the logits of all rows are never in memory at once."""
 
 from typing import Any
 
@@ -8,36 +8,38 @@ from torch.autograd.function import once_differentiable
 
 from longspan.nn.linear import wide
 
-IGNORED = -100
-"""The label of a row that is not to be learnt."""
+IGNORE_INDEX = -100
+"""The label of a row that does not count."""
 ROWS = 256
-"""Rows whose scores stand in memory at once; with fewer, the products become slow."""
+"""Rows whose logits are in memory at once; with fewer, the products become slow."""
 
 
-def word_loss(x: Tensor, weight: Tensor, bias: Tensor, labels: Tensor, *, smoothing: float = 0.0) -> Tensor:
+def chunked_cross_entropy(
+    x: Tensor, weight: Tensor, bias: Tensor, labels: Tensor, *, label_smoothing: float = 0.0
+) -> Tensor:
     """The mean cross entropy of the scores x W' + b (N, V) to the labels (N,); 0 where there are none.
 
     Scores become their own gradient as soon as they are there, and that the gradients of x (N, C) and
     `weight` (V, C), which wait for the backward pass: nothing is computed twice. The bias (V,) is not learnt.
 
-    >>> word_loss(torch.ones(3, 2), torch.zeros(5, 2), torch.zeros(5), torch.tensor([4, -100, 0]))
+    >>> chunked_cross_entropy(torch.ones(3, 2), torch.zeros(5, 2), torch.zeros(5), torch.tensor([4, -100, 0]))
     tensor(1.6094)
     """
     weight = wide(weight)
     wanted = torch.is_grad_enabled()
     with torch.autocast(x.device.type, enabled=False):
-        found: Tensor = _WordLoss.apply(  # type: ignore[no-untyped-call]
-            x.to(weight.dtype), weight, bias.to(weight.dtype), labels, smoothing, wanted
+        found: Tensor = _ChunkedCrossEntropy.apply(  # type: ignore[no-untyped-call]
+            x.to(weight.dtype), weight, bias.to(weight.dtype), labels, label_smoothing, wanted
         )
     return found
 
 
-class _WordLoss(torch.autograd.Function):
+class _ChunkedCrossEntropy(torch.autograd.Function):
     @staticmethod
     def forward(
         ctx: Any, x: Tensor, weight: Tensor, bias: Tensor, labels: Tensor, smoothing: float, wanted: bool
     ) -> Tensor:
-        learnt = labels != IGNORED
+        learnt = labels != IGNORE_INDEX
         share = learnt.to(x.dtype) / learnt.sum().clamp_min(1)
         labels = labels.masked_fill(~learnt, 0).unsqueeze(1)
         of_x = torch.empty_like(x) if wanted and ctx.needs_input_grad[0] else None

@@ -1,4 +1,4 @@
-"""A decoder's layer: its rows look back at their own kind, and at all that an encoder has read."""
+"""A decoder layer: its rows attend to their own past, and to everything the encoder has read."""
 
 from collections.abc import Callable
 from functools import partial
@@ -9,15 +9,13 @@ from torch import Tensor, nn
 from longspan.engine.call import attention
 from longspan.engine.plan import Plan
 from longspan.nn.attention import SelfAttention, fresh_dropout
-from longspan.nn.layer import FeedForward, residual
+from longspan.nn.encoder import FeedForward, residual
 from longspan.nn.linear import Linear
 
-Seen = tuple[Tensor, Tensor]
+KeyValues = tuple[Tensor, Tensor]
 """Keys and values (K, H, D)."""
-
-
 ROOM = 2**14
-"""Rows that room is taken for at once: 16 texts of 1,024 tokens."""
+"""Rows that a cache takes room for at once: 16 texts of 1,024 tokens."""
 
 
 class CrossAttention(nn.Module):
@@ -30,29 +28,29 @@ class CrossAttention(nn.Module):
         self.out = Linear(width, width, bias=bias)
         self.heads, self.dropout = heads, dropout
 
-    def seen(self, memory: Tensor) -> Seen:
-        """What all steps see of the rows (K, C) that were read: computed once."""
+    def key_values(self, memory: Tensor) -> KeyValues:
+        """The keys and values of the encoder's rows (K, C), computed once for all steps."""
         k, v = self.kv(memory).view(len(memory), 2, self.heads, -1).unbind(1)  # (K, 2C) -> (K, H, D)
         return k, v
 
-    def forward(self, x: Tensor, seen: Seen, pairs: Plan) -> Tensor:
+    def forward(self, x: Tensor, key_values: KeyValues, pairs: Plan) -> Tensor:
         q = self.query(x).view(len(x), self.heads, -1)  # (N, C) -> (N, H, D)
-        return attention(q, *seen, pairs, dropout=fresh_dropout(self)).flatten(1)
+        return attention(q, *key_values, pairs, dropout=fresh_dropout(self)).flatten(1)
 
 
-class Rows:
-    """Keys and values of rows that a layer decoded: they stay where they are, and more come behind.
+class KVCache:
+    """Keys and values of the rows that a layer has decoded: they stay in place, new ones are appended.
 
-    There is room for `most` rows from the start, as memory costs nothing until it is written to; where that
-    is more than ROOM, the room doubles when it is full.
+    It has room for `most` rows from the start, as memory costs nothing until it is written to; where that is
+    more than ROOM, the room doubles when it is full.
     """
 
     def __init__(self, most: int) -> None:
         self._room: Tensor | None = None
         self._count, self._most = 0, most
 
-    def add(self, k: Tensor, v: Tensor) -> Seen:
-        """All keys and values so far (K, H, D), these behind the others."""
+    def update(self, k: Tensor, v: Tensor) -> KeyValues:
+        """All keys and values so far (K, H, D), the new ones last."""
         begin, self._count = self._count, self._count + len(k)
         if self._room is None or self._count > self._room.shape[1]:
             size = max(self._count, min(self._most, max(ROOM, 2 * self._count)))
@@ -65,20 +63,19 @@ class Rows:
         return keys, values
 
 
-class Looks(NamedTuple):
-    """What the rows of a step see."""
+class DecoderPlans(NamedTuple):
+    """What the rows of a step attend to."""
 
-    back: Plan
-    "Their own kind."
-    across: Plan
+    causal: Plan
+    "Their own past."
+    cross: Plan
     "The rows that the encoder read."
 
 
 class DecoderLayer(nn.Module):
     """x (N, C) through self-attention, cross-attention and feed-forward, each with a residual and a norm.
 
-    Norms stand behind the residuals as in BART, or before the blocks as in Pegasus (`norm_first`), where the
-    last layer, which is `closing`, has one more behind it.
+    Post-norm as in BART, or pre-norm as in Pegasus (`norm_first`), where the `final` layer has one more norm.
     """
 
     def __init__(
@@ -94,7 +91,7 @@ class DecoderLayer(nn.Module):
         activation_dropout: float = 0.0,
         bias: bool = True,
         norm_first: bool = False,
-        closing: bool = False,
+        final: bool = False,
     ) -> None:
         super().__init__()
         self.attention = SelfAttention(width, heads, bias=bias, out_bias=bias, dropout=attention_dropout)
@@ -103,14 +100,16 @@ class DecoderLayer(nn.Module):
         self.attention_norm, self.cross_norm, self.feed_forward_norm = (
             nn.LayerNorm(width, eps) for _ in range(3)
         )
-        self.closing_norm = nn.LayerNorm(width, eps) if closing else None
+        self.closing_norm = nn.LayerNorm(width, eps) if final else None
         self.dropout, self.norm_first = dropout, norm_first
 
-    def forward(self, x: Tensor, seen: Seen, looks: Looks, past: Rows | None = None) -> Tensor:
-        """`seen` is what `cross` sees of the encoder's rows; `past`, rows decoded before, gets these, too."""
-        back = partial(self.attention, pairs=looks.back, kept=None if past is None else past.add)
-        x = self._block(x, self.attention_norm, self.attention.out, back)
-        x = self._block(x, self.cross_norm, self.cross.out, lambda y: self.cross(y, seen, looks.across))
+    def forward(
+        self, x: Tensor, key_values: KeyValues, plans: DecoderPlans, cache: KVCache | None = None
+    ) -> Tensor:
+        """`key_values` are those of the encoder's rows; `cache` holds rows decoded before, and gets these too."""
+        look_back = partial(self.attention, pairs=plans.causal, cache=None if cache is None else cache.update)
+        x = self._block(x, self.attention_norm, self.attention.out, look_back)
+        x = self._block(x, self.cross_norm, self.cross.out, lambda y: self.cross(y, key_values, plans.cross))
         x = self._block(x, self.feed_forward_norm, self.feed_forward, lambda y: y)
         return x if self.closing_norm is None else self.closing_norm(x)
 

@@ -14,7 +14,7 @@ class Embeddings(nn.Module):
     """ids (N,) to the first hidden states (N, C): word + position + type, norm and dropout.
 
     Position p of a document reads row p + `offset` of the table (RoBERTa keeps its first rows for padding).
-    Without `types` there is no such table (MPNet). Tables that are `narrow` are projected to C (ELECTRA).
+    With 0 `token_types` there is no such table. Tables of another `embedding_size` are projected to C (ELECTRA).
     Words may be multiplied by a `scale`, and the `norm` be missing (Pegasus) or follow dropout (BigBird).
     """
 
@@ -24,8 +24,8 @@ class Embeddings(nn.Module):
         vocab: int,
         width: int,
         positions: int,
-        types: int,
-        narrow: int | None = None,
+        token_types: int,
+        embedding_size: int | None = None,
         offset: int = 0,
         eps: float,
         dropout: float,
@@ -34,26 +34,26 @@ class Embeddings(nn.Module):
         norm_last: bool = False,
     ) -> None:
         super().__init__()
-        size = width if narrow is None else narrow
+        size = width if embedding_size is None else embedding_size
         self.words = nn.Embedding(vocab, size)
         self.positions = nn.Embedding(positions + offset, size)
-        self.types = nn.Embedding(types, size) if types else None
+        self.types = nn.Embedding(token_types, size) if token_types else None
         self.norm = nn.LayerNorm(size, eps) if norm else None
-        self.projection = None if narrow is None else Linear(narrow, width)
+        self.projection = None if embedding_size is None else Linear(embedding_size, width)
         self.offset, self.limit, self.scale = offset, positions, scale
         self.dropout, self.norm_last = dropout, norm_last
 
-    def forward(self, ids: Tensor, layout: Layout, types: Tensor | None = None) -> Tensor:
-        check(ids, layout, types, self.words, self.types, self.limit)
+    def forward(self, ids: Tensor, layout: Layout, token_types: Tensor | None = None) -> Tensor:
+        check(ids, layout, token_types, self.words, self.types, self.limit)
         places = torch.from_numpy(layout.sites.position.astype("int64")).to(ids.device) + self.offset
-        columns = (ids, places) if types is None else (ids, places, types)
+        columns = (ids, places) if token_types is None else (ids, places, token_types)
         if torch.is_grad_enabled():
             return self._embedded(*columns)
         pieces = zip(*(column.split(ROWS) for column in columns), strict=True)  # which stay in the cache
         return torch.cat([self._embedded(*piece) for piece in pieces])
 
     def _embedded(self, ids: Tensor, places: Tensor, types: Tensor | None = None) -> Tensor:
-        x = self.words(ids)  # (N,) -> (N, C)
+        x: Tensor = self.words(ids)  # (N,) -> (N, C)
         if self.scale != 1.0:
             x = x * self.scale
         if self.types is not None:
@@ -65,20 +65,19 @@ class Embeddings(nn.Module):
         if self.norm is not None and self.norm_last:
             x = self.norm(x)
         if self.projection is not None:
-            x = self.projection(x)  # (N, narrow) -> (N, C)
-        found: Tensor = x
-        return found
+            x = self.projection(x)  # (N, E) -> (N, C)
+        return x
 
 
 def check(
     ids: Tensor,
     layout: Layout,
-    types: Tensor | None,
+    token_types: Tensor | None,
     words: nn.Embedding,
-    kinds: nn.Embedding | None,
+    types: nn.Embedding | None,
     limit: int | None,
 ) -> None:
-    """The errors of ids and types that do not fit the layout or the tables, or of too many positions."""
+    """Raise if ids or types do not fit the layout or the tables, or a document has too many positions."""
     if ids.shape != (layout.size,):
         raise bad("ids", f"of shape ({layout.size},), one for each row", tuple(ids.shape))
     longest = int(layout.sites.position.max(initial=-1)) + 1
@@ -87,15 +86,15 @@ def check(
             "Read it in windows (overflow='window'), cut it (overflow='truncate'), or lengthen the model."
         )
         raise bad("document", f"at most {limit} tokens long, as many as there are positions", longest, repair)
-    if types is not None and kinds is None:
-        raise bad("types", "None, as the model has none", tuple(types.shape))
-    for name, given, table in (("ids", ids, words), ("types", types, kinds)):
-        if given is None or table is None:
+    if token_types is not None and types is None:
+        raise bad("token_types", "None, as the model has none", tuple(token_types.shape))
+    for name, column, table in (("ids", ids, words), ("token_types", token_types, types)):
+        if column is None or table is None:
             continue
-        if given.shape != ids.shape:
-            raise bad(name, f"of shape {tuple(ids.shape)} like `ids`", tuple(given.shape))
-        if given.numel() and not torch.compiler.is_compiling():
-            least, most = (int(end) for end in given.aminmax())
+        if column.shape != ids.shape:
+            raise bad(name, f"of shape {tuple(ids.shape)} like `ids`", tuple(column.shape))
+        if column.numel() and not torch.compiler.is_compiling():
+            least, most = (int(end) for end in column.aminmax())
             if least < 0 or most >= table.num_embeddings:
-                found = least if least < 0 else most
-                raise bad(name, f"from 0 to {table.num_embeddings - 1}", found, "Use the model's tokenizer.")
+                wrong = least if least < 0 else most
+                raise bad(name, f"from 0 to {table.num_embeddings - 1}", wrong, "Use the model's tokenizer.")

@@ -6,9 +6,10 @@ from torch import Tensor, nn
 from torch.nn import functional as F
 
 from longspan.nn.activations import activation
-from longspan.nn.attention import LongformerAttention, SelfAttention
 from longspan.nn.linear import Linear
 from longspan.nn.rows import by_rows
+
+FEED_FORWARD = ("feed_forward.up", "feed_forward.down")
 
 
 class FeedForward(nn.Module):
@@ -27,13 +28,13 @@ class FeedForward(nn.Module):
 class EncoderLayer(nn.Module):
     """x (N, C) -> norm(x + out(attention(x))) -> norm(x + feed_forward(x)).
 
-    With `norm_first` x -> x + out(attention(norm(x))) -> x + feed_forward(norm(x)), and the last layer,
-    which is `closing`, has one more norm behind it.
+    With `norm_first` x -> x + out(attention(norm(x))) -> x + feed_forward(norm(x)); the `final` layer then has
+    one more norm at its end.
     """
 
     def __init__(
         self,
-        attention: SelfAttention | LongformerAttention,
+        attention: nn.Module,
         width: int,
         inner: int,
         *,
@@ -42,25 +43,31 @@ class EncoderLayer(nn.Module):
         dropout: float,
         activation_dropout: float = 0.0,
         norm_first: bool = False,
-        closing: bool = False,
+        final: bool = False,
     ) -> None:
         super().__init__()
         self.attention = attention
         self.attention_norm = nn.LayerNorm(width, eps)
         self.feed_forward = FeedForward(width, inner, act, dropout=activation_dropout)
         self.feed_forward_norm = nn.LayerNorm(width, eps)
-        self.closing_norm = nn.LayerNorm(width, eps) if closing else None
+        self.closing_norm = nn.LayerNorm(width, eps) if final else None
         self.dropout, self.norm_first = dropout, norm_first
 
-    def forward(self, x: Tensor, *seen: Any, scratch: Tensor | None = None) -> Tensor:
-        """`seen` is what the attention asks for: its plan, and Longformer's global rows."""
-        read = self.attention_norm(x) if self.norm_first else x
-        return by_rows(self._rest, x, self.attention(read, *seen, scratch=scratch))
+    @property
+    def int8_paths(self) -> tuple[str, ...]:
+        """Its linear layers that may be computed in int8."""
+        own: tuple[str, ...] = getattr(self.attention, "int8_layers", ())
+        return (*(f"attention.{name}" for name in own), *FEED_FORWARD)
+
+    def forward(self, x: Tensor, *inputs: Any, scratch: Tensor | None = None) -> Tensor:
+        """`inputs` are what the attention takes beside x: its plan, and perhaps global rows and biases."""
+        normed = self.attention_norm(x) if self.norm_first else x
+        return by_rows(self._rest, x, self.attention(normed, *inputs, scratch=scratch))
 
     def _rest(self, x: Tensor, context: Tensor) -> Tensor:
-        """All that is done to each row by itself."""
+        """Everything that is computed row by row."""
         dropout = self.dropout if self.training else 0.0
-        x = residual(self.attention.out, context, x, dropout)
+        x = residual(self.attention.get_submodule("out"), context, x, dropout)
         if self.norm_first:
             x = residual(self.feed_forward, self.feed_forward_norm(x), x, dropout)
             return x if self.closing_norm is None else self.closing_norm(x)
@@ -69,7 +76,7 @@ class EncoderLayer(nn.Module):
 
 
 def residual(step: nn.Module, x: Tensor, rest: Tensor, dropout: float) -> Tensor:
-    """step(x) + rest; what is dropped is dropped before it is added."""
+    """step(x) + rest; dropout comes before the sum."""
     if dropout:
         return F.dropout(step(x), dropout).add_(rest)
     return step(x, plus=rest)  # type: ignore[no-any-return]

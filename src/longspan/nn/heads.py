@@ -1,4 +1,4 @@
-"""What stands on an encoder: a head for each kind of answer, from x (N, C), the layout and the types."""
+"""Heads on a backbone: each takes hidden states (N, C), the layout and the token types."""
 
 from collections.abc import Sequence
 from typing import cast
@@ -11,11 +11,11 @@ from torch.nn import functional as F
 from longspan.errors import bad
 from longspan.layout import Layout
 from longspan.nn.activations import activation
-from longspan.nn.layer import FeedForward
+from longspan.nn.encoder import FeedForward
 from longspan.nn.linear import Linear, wide
 from longspan.nn.rows import ROWS
 
-POOLINGS = ("mean", "first", "max", "salient")
+POOLINGS = ("mean", "first", "max", "sif")
 HIDDEN = 1e6
 """Taken from the scores of question tokens, as BigBird's answer head does."""
 
@@ -32,12 +32,12 @@ class MaskedLanguageHead(nn.Module):
         self.decoder.weight = cast(nn.Parameter, words.weight)
         self.act = activation(act)
 
-    def forward(self, x: Tensor, layout: Layout, types: Tensor | None = None) -> Tensor:
+    def forward(self, x: Tensor, layout: Layout, token_types: Tensor | None = None) -> Tensor:
         return self.decoder(self.norm(self.act(self.dense(x))))  # type: ignore[no-any-return]
 
 
-class NextWordHead(nn.Module):
-    """The word behind each row: (N, C) -> (N, vocab). The decoder's weight is the embedding's."""
+class LMHead(nn.Module):
+    """The word after each row: (N, C) -> (N, vocab). The decoder's weight is the embedding's."""
 
     def __init__(self, words: nn.Embedding) -> None:
         super().__init__()
@@ -58,7 +58,7 @@ class FirstTokenHead(nn.Module):
         self.dense, self.out = Linear(width, width), Linear(width, labels)
         self.act, self.dropout, self.drop_first = activation(act), dropout, drop_first
 
-    def forward(self, x: Tensor, layout: Layout, types: Tensor | None = None) -> Tensor:
+    def forward(self, x: Tensor, layout: Layout, token_types: Tensor | None = None) -> Tensor:
         x = x[self.rows(layout).to(x.device)]  # (N, C) -> (documents, C)
         if self.drop_first:
             x = F.dropout(x, self.dropout, self.training)
@@ -85,7 +85,7 @@ class TokenHead(nn.Module):
         super().__init__()
         self.out, self.dropout = Linear(width, labels), dropout
 
-    def forward(self, x: Tensor, layout: Layout, types: Tensor | None = None) -> Tensor:
+    def forward(self, x: Tensor, layout: Layout, token_types: Tensor | None = None) -> Tensor:
         return self.out(F.dropout(x, self.dropout, self.training))  # type: ignore[no-any-return]
 
 
@@ -96,7 +96,7 @@ class SpanHead(nn.Module):
         super().__init__()
         self.out = Linear(width, 2)
 
-    def forward(self, x: Tensor, layout: Layout, types: Tensor | None = None) -> Tensor:
+    def forward(self, x: Tensor, layout: Layout, token_types: Tensor | None = None) -> Tensor:
         return self.out(x)  # type: ignore[no-any-return]
 
 
@@ -109,12 +109,12 @@ class DeepSpanHead(nn.Module):
         self.norm, self.out = nn.LayerNorm(width, eps), Linear(width, 2)
         self.dropout = dropout
 
-    def forward(self, x: Tensor, layout: Layout, types: Tensor | None = None) -> Tensor:
+    def forward(self, x: Tensor, layout: Layout, token_types: Tensor | None = None) -> Tensor:
         inner = self.feed_forward(F.dropout(x, self.dropout, self.training))
         scores: Tensor = self.out(self.norm(x + F.dropout(inner, self.dropout, self.training)))
-        if types is None:
+        if token_types is None:
             return scores
-        question = types == 0
+        question = token_types == 0
         question[first_rows(layout).to(x.device)] = False
         return scores - HIDDEN * question.unsqueeze(1)
 
@@ -122,8 +122,8 @@ class DeepSpanHead(nn.Module):
 class PoolingHead(nn.Module):
     """One vector for each document: (N, C) -> (documents, C), the mean, maximum or first of its tokens.
 
-    "salient" is the mean by the weight that each of the `words` of the vocabulary has. `pooler` keeps the
-    dense layer that BERT trains on its first token, which `pooler_output` reads.
+    "sif" is the mean weighted by a number for each of the `words` of the vocabulary. `pooler` keeps the dense
+    layer that BERT trains on its first token, which `pooler_output` reads.
     """
 
     def __init__(
@@ -131,29 +131,29 @@ class PoolingHead(nn.Module):
         width: int,
         *,
         pooling: str = "mean",
-        normalise: bool = False,
+        normalize: bool = False,
         pooler: bool = False,
         words: int | None = None,
     ) -> None:
         super().__init__()
         if pooling not in POOLINGS:
             raise bad("pooling", f"one of {', '.join(POOLINGS)}", pooling)
-        if pooling == "salient" and words is None:
-            raise bad("pooling", "another one for a model whose words have no salience", pooling)
-        self.pooling, self.normalise = pooling, normalise
+        if pooling == "sif" and words is None:
+            raise bad("pooling", "another one for a model without SIF weights", pooling)
+        self.pooling, self.normalize = pooling, normalize
         self.dense = Linear(width, width) if pooler else None
-        self.salience = None if words is None else nn.Embedding(words, 1)
+        self.sif = None if words is None else nn.Embedding(words, 1)
 
     def weights(self, ids: Tensor, pooling: str | None = None) -> Tensor | None:
         """How much each token counts (N,), None if all count alike."""
-        if (pooling or self.pooling) != "salient" or self.salience is None:
+        if (pooling or self.pooling) != "sif" or self.sif is None:
             return None
-        found: Tensor = self.salience(ids).squeeze(1)
-        return found
+        weights: Tensor = self.sif(ids).squeeze(1)
+        return weights
 
     def forward(self, x: Tensor, layout: Layout, weights: Tensor | None = None) -> Tensor:
         vectors = pool(x, layout, self.pooling, weights)
-        return F.normalize(vectors, dim=-1) if self.normalise else vectors
+        return F.normalize(vectors, dim=-1) if self.normalize else vectors
 
     def pooler_output(self, x: Tensor, layout: Layout) -> Tensor:
         """What Hugging Face calls so: tanh of the dense layer on the first tokens."""
@@ -163,7 +163,7 @@ class PoolingHead(nn.Module):
 
 
 def pool(x: Tensor, layout: Layout, how: str, weights: Tensor | None = None) -> Tensor:
-    """The tokens of each document as one vector: (N, C) -> (documents, C); by `weights` (N,) if "salient"."""
+    """The tokens of each document as one vector: (N, C) -> (documents, C); by `weights` (N,) if "sif"."""
     if how == "first":
         return x[first_rows(layout).to(x.device)]
     site = layout.sites

@@ -1,4 +1,4 @@
-"""Poolingformer's second level: each row looks farther, at pooled rows (Zhang et al. 2021)."""
+"""Pooled attention: a second level, at which each row sees pooled rows farther away (Zhang et al. 2021)."""
 
 from typing import NamedTuple
 
@@ -13,7 +13,7 @@ from longspan.nn.linear import Linear
 from longspan.nn.pooling import Pooling, Slots
 
 
-class Farther(NamedTuple):
+class PooledKeys(NamedTuple):
     """What the second level sees."""
 
     slots: Slots
@@ -21,8 +21,8 @@ class Farther(NamedTuple):
     "From all rows to the slots."
 
 
-class SecondLevel(nn.Module):
-    """The first level's context Y (N, C) to Y + Z, where Z attends to pooled keys and values.
+class PooledAttention(nn.Module):
+    """The first level's context Y (N, C) to Y + Z, where Z is attention to pooled keys and values.
 
     Queries, keys and values are its `own` projections of Y, or of the layer's input X if `mix`; otherwise
     those by the first level's weights, with `mix` the very same. Without `residual` the result is Z alone.
@@ -50,21 +50,21 @@ class SecondLevel(nn.Module):
         y: Tensor,
         qkv: Tensor,
         first: nn.Module,
-        farther: Farther,
+        pooled: PooledKeys,
         biases: tuple[ScoreTable, ...] = (),
         *,
         dropout: Dropout | None = None,
         scratch: Tensor | None = None,
     ) -> Tensor:
         """`qkv` (N, 3C) is what the first level's projections `first` gave; `scratch` may be its memory."""
-        slots = farther.slots.to(x.device)
+        slots = pooled.slots.to(x.device)
         if self.own:
             q, k, v = self._projected(x if self.mix else y, slots, scratch)
         else:
             q, k, v = (qkv if self.mix else first(y, scratch)).chunk(3, dim=1)
             k, v = self.pooling(k, v, slots)
         q, k, v = (part.unflatten(1, (self.heads, -1)) for part in (q, k, v))  # (N, C) -> (N, H, D)
-        z = attention(q, k, v, farther.pairs, terms=biases, dropout=dropout).flatten(1)
+        z = attention(q, k, v, pooled.pairs, terms=biases, dropout=dropout).flatten(1)
         if not self.residual:
             return z
         return y + z if torch.is_grad_enabled() else y.add_(z)

@@ -9,10 +9,8 @@ from torch import Tensor, nn
 from longspan.engine import backends
 from longspan.errors import BackendError, bad
 from longspan.nn.activations import Activation
-from longspan.nn.layer import EncoderLayer
 from longspan.nn.linear import Linear, after, natively, wide
 from longspan.nn.rows import ROWS
-from longspan.nn.two_streams import TwoStreamLayer
 
 STEPS = 64
 """In torch's kernels activations go from -64 to 64: two products still fit the 16 bits that AVX2 adds in."""
@@ -21,7 +19,7 @@ SMALLEST = 1e-30
 """Rows that are all of one value are scaled by this, lest they are divided by 0."""
 
 
-class QuantisedLinear(nn.Module):
+class QuantizedLinear(nn.Module):
     """x (N, in) to (N, out), for reading only; a quarter of the memory of a float32 Linear.
 
     The native core multiplies with activations of 13 to 16 bits, torch's kernels (where the core is missing,
@@ -32,7 +30,7 @@ class QuantisedLinear(nn.Module):
     >>> layer.weight.data.fill_(0.5).shape
     torch.Size([2, 3])
     >>> with torch.no_grad():
-    ...     QuantisedLinear(layer)(torch.tensor([[1.0, 1.0, -1.0]]))
+    ...     QuantizedLinear(layer)(torch.tensor([[1.0, 1.0, -1.0]]))
     tensor([[0.5000, 0.5000]])
     """
 
@@ -109,32 +107,26 @@ class TorchBytes:
         return result
 
 
-def quantise(model: nn.Module) -> nn.Module:
-    """`model` itself, with the linear layers of its encoder layers in int8.
+def quantize(model: nn.Module) -> nn.Module:
+    """`model` itself, with those linear layers in int8 that its encoder layers list as `int8_paths`.
 
-    Embeddings, norms, heads, Longformer's projections of global rows, ETC's of global tokens alone and
-    Poolingformer's of pooled rows, which read few rows or have their weights read directly, stay as they are.
+    Embeddings, norms, heads, and projections that see few rows or are read as matrices stay as they are.
     """
-    for layer in [module for module in model.modules() if isinstance(module, (EncoderLayer, TwoStreamLayer))]:
-        for owner, name in (
-            *((layer.attention, name) for name in ("qkv", "out")),
-            *((layer.attention, name) for name in ("long_query", "long_kv", "global_kv", "from_long")),
-            (getattr(layer.attention, "second", None), "query"),
-            (layer.feed_forward, "up"),
-            (layer.feed_forward, "down"),
-        ):
-            linear = getattr(owner, name, None)
+    for layer in list(model.modules()):
+        for path in getattr(layer, "int8_paths", ()):
+            owner, _, name = path.rpartition(".")
+            linear = layer.get_submodule(path)
             if isinstance(linear, Linear):
                 if linear.weight.device.type != "cpu":
                     raise bad("device", "the CPU for int8", str(linear.weight.device), "Load it there.")
-                setattr(owner, name, QuantisedLinear(linear))
+                setattr(layer.get_submodule(owner), name, QuantizedLinear(linear))
     return model
 
 
-def is_quantised(model: nn.Module) -> bool:
+def is_quantized(model: nn.Module) -> bool:
     """Whether `model` has int8 layers.
 
-    >>> is_quantised(Linear(3, 2))
+    >>> is_quantized(Linear(3, 2))
     False
     """
-    return any(isinstance(module, QuantisedLinear) for module in model.modules())
+    return any(isinstance(module, QuantizedLinear) for module in model.modules())

@@ -1,28 +1,32 @@
 """From encodings to what a model reads: whole documents, or pieces of those that are too long."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
-from typing import Any, NamedTuple
+from typing import Generic, NamedTuple, TypedDict, TypeVar
 
 import numpy as np
 
 from longspan.errors import bad
-from longspan.models.bert import BertConfig
-from longspan.models.etc import EtcConfig
-from longspan.models.longformer import LongformerConfig
-from longspan.models.mpnet import MPNetConfig
-from longspan.models.stitched import StitchedConfig
-from longspan.models.task import TaskModel
+from longspan.families.config import Blocks
+from longspan.families.task_model import TaskModel
+from longspan.pipeline.global_tokens import Globals, GlobalTokens, Rule
+from longspan.pipeline.options import Options
+from longspan.pipeline.packing import windows
 from longspan.shapes import BoolArray, FloatArray, IntArray
-from longspan.tasks.options import Options
-from longspan.tasks.table import Task
 from longspan.text.blocks import in_blocks
-from longspan.text.marking import Globals
-from longspan.text.packing import windows
 from longspan.text.tokenizer import Encoding
 
+T = TypeVar("T")
 NO_TOKENS = "Use a tokenizer that adds special tokens."
+
+
+class ReadingInfo(TypedDict):
+    """What was read of a document, as part of a result."""
+
+    n_tokens: int
+    truncated: int
+    windows: int
 
 
 class Reading(NamedTuple):
@@ -35,17 +39,35 @@ class Reading(NamedTuple):
     windows: int
     "How many pieces it was read in."
 
+    def info(self) -> ReadingInfo:
+        """The same as part of a result."""
+        return {"n_tokens": self.n_tokens, "truncated": self.truncated, "windows": self.windows}
 
-class Found(list[Any]):
-    """A list of findings in one document that also says what was read of it.
+
+class Found(list[T], Generic[T]):
+    """A list of results of one document that also says what was read of it.
 
     >>> Found([{"word": "Rome"}], Reading(12, 0, 1)).n_tokens
     12
     """
 
-    def __init__(self, findings: Sequence[Any], reading: Reading) -> None:
-        super().__init__(findings)
+    def __init__(self, results: Iterable[T], reading: Reading) -> None:
+        super().__init__(results)
         self.n_tokens, self.truncated, self.windows = reading
+
+
+@dataclass(frozen=True, kw_only=True)
+class ReadingRules:
+    """What a task asks of the way its documents are read."""
+
+    verb: str
+    "What is done with a document, for error messages."
+    global_tokens: Rule
+    "Which tokens are global if the user says nothing and the family leaves it to the task."
+    shortened: int | None = None
+    "The part that is cut or read in windows: 0 the text, 1 its pair, None the longer one."
+    windows: bool = True
+    "Whether the results of the windows of a document can be joined."
 
 
 class Piece(NamedTuple):
@@ -70,57 +92,56 @@ class Document:
         seen = sum(int(piece.owned.sum()) for piece in self.pieces)
         return Reading(seen, len(self.encoding) - seen, len(self.pieces))
 
-    def result(self, found: Sequence[dict[str, Any]], *, alone: bool) -> Any:
-        """All findings, or the first one `alone`, with what was read."""
-        return found[0] | self.reading._asdict() if alone else Found(found, self.reading)
-
-    def joined(self, found: Sequence[FloatArray]) -> tuple[IntArray, FloatArray]:
-        """The tokens that were read, and what the pieces found for them."""
+    def joined(self, outputs: Sequence[FloatArray]) -> tuple[IntArray, FloatArray]:
+        """The tokens that were read, and the pieces' outputs for them."""
         rows = np.concatenate([piece.rows[piece.owned] for piece in self.pieces])
-        values = np.concatenate([value[piece.owned] for piece, value in zip(self.pieces, found, strict=True)])
+        values = np.concatenate(
+            [value[piece.owned] for piece, value in zip(self.pieces, outputs, strict=True)]
+        )
         order = np.argsort(rows)
         return rows[order], values[order]
 
 
-def prepared(
-    model: TaskModel, task: Task, names: Sequence[str], encodings: Sequence[Encoding], options: Options
+def prepare(
+    model: TaskModel,
+    rules: ReadingRules,
+    names: Sequence[str],
+    encodings: Sequence[Encoding],
+    options: Options,
 ) -> list[Document]:
     """Encodings, called `names` in errors, as documents that the model can read."""
-    config, longest = model.config, model.longest
+    longest = model.longest
     limit = longest if options.limit is None else options.limit
     if limit > longest:
         raise bad("limit", f"at most {longest}, what the model reads at once", limit)
-    if options.overflow == "window" and not task.windows:
-        repair = f"There is no way to {task.name} a document window by window."
+    if options.overflow == "window" and not rules.windows:
+        repair = f"There is no way to {rules.verb} a document window by window."
         raise bad("overflow", "'error' or 'truncate'", "window", repair)
-    marks = _marks(model, task, encodings, options.global_tokens)
-    if isinstance(config, StitchedConfig):
+    marks = _marks(model, rules, encodings, options.global_tokens)
+    blocks = model.config.reading_blocks
+    if blocks is not None:
         return [
-            _in_blocks(name, encoding, config, limit, options)
+            _in_blocks(name, encoding, blocks, limit, options)
             for name, encoding in zip(names, encodings, strict=True)
         ]
     return [
-        _document(name, encoding, marked, task, limit, options)
+        _document(name, encoding, marked, rules, limit, options)
         for name, encoding, marked in zip(names, encodings, marks, strict=True)
     ]
 
 
-def _marks(model: TaskModel, task: Task, encodings: Sequence[Encoding], given: Any) -> list[BoolArray]:
+def _marks(
+    model: TaskModel, rules: ReadingRules, encodings: Sequence[Encoding], asked: GlobalTokens | None
+) -> list[BoolArray]:
     """Which tokens are global: those the user chose, else what suits the task."""
-    config = model.config
-    empty = isinstance(config, EtcConfig) and config.block == 0
-    if given is not None and (empty or isinstance(config, (BertConfig, MPNetConfig))):
+    use = model.config.global_tokens
+    if asked is not None and use == "none":
         repair = "Leave it out, or use a Longformer or BigBird."
-        raise bad("global_tokens", "None for a model without global tokens", given, repair)
-    if given is None:
-        free = isinstance(config, LongformerConfig) or (isinstance(config, EtcConfig) and not empty)
-        given = task.rule if free else "none"
-    elif isinstance(given, Mapping):
-        given = Globals(**given)
-    elif isinstance(given, (Sequence, np.ndarray)) and not isinstance(given, str):
-        given = Globals(indices=list(given))
+        raise bad("global_tokens", "None for a model without global tokens", asked, repair)
+    if asked is None:
+        asked = rules.global_tokens if use == "by task" else "none"
     marks = []
-    for encoding, chosen in zip(encodings, Globals.of(given).resolve(encodings), strict=True):
+    for encoding, chosen in zip(encodings, Globals.of(asked).resolve(encodings), strict=True):
         marked = np.zeros(len(encoding), bool)
         marked[list(chosen)] = True
         marks.append(marked)
@@ -128,7 +149,7 @@ def _marks(model: TaskModel, task: Task, encodings: Sequence[Encoding], given: A
 
 
 def _document(
-    name: str, encoding: Encoding, marked: BoolArray, task: Task, limit: int, options: Options
+    name: str, encoding: Encoding, marked: BoolArray, rules: ReadingRules, limit: int, options: Options
 ) -> Document:
     """The document called `name` in errors, in pieces of at most `limit` tokens."""
     size = len(encoding)
@@ -137,10 +158,10 @@ def _document(
     if size <= limit:
         return Document(encoding, marked, [Piece(np.arange(size), np.ones(size, bool))])
     if options.overflow == "error":
-        ways = "Read it in windows (overflow='window'), cut" if task.windows else "Cut"
+        ways = "Read it in windows (overflow='window'), cut" if rules.windows else "Cut"
         repair = f"{ways} it (overflow='truncate'), or take a model with more positions."
         raise bad(name, f"at most {limit} tokens long", size, repair)
-    body = _shortened(encoding, task.shortened)
+    body = _shortened(encoding, rules.shortened)
     room = limit - (size - body.size)
     if room < 1:
         beside = f"{size - body.size} tokens of special tokens and the other part"
@@ -152,12 +173,12 @@ def _document(
     return Document(encoding, marked, _windows(size, body, windows(body.size, room, overlap)))
 
 
-def _in_blocks(name: str, given: Encoding, config: StitchedConfig, limit: int, options: Options) -> Document:
+def _in_blocks(name: str, plain: Encoding, blocks: Blocks, limit: int, options: Options) -> Document:
     """The document called `name` in errors, in blocks; if in several pieces, then cut between blocks."""
-    if len(given) == 0:
+    if len(plain) == 0:
         raise bad(name, "at least one token long", 0, NO_TOKENS)
-    most = config.positions // 2 if (given.source == 1).any() else config.positions  # a text and its pair
-    encoding, begins = in_blocks(given, config.block, most if options.whole else min(2 * config.block, most))
+    most = blocks.most // 2 if (plain.source == 1).any() else blocks.most  # a text and its pair
+    encoding, begins = in_blocks(plain, blocks.size, most if options.whole else min(2 * blocks.size, most))
     size = len(encoding)
     if size > limit and options.limit is not None:
         if options.overflow == "error":

@@ -1,6 +1,6 @@
 """Which tokens of a document are global: by index, mask, characters of the text, or by a rule."""
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal, TypeAlias, get_args
 
@@ -44,9 +44,15 @@ class Globals:
             raise InputError('`Globals` must be told which tokens are global. Use rule="none" for none.')
 
     @staticmethod
-    def of(value: "Globals | Rule | Callable[[Encoding], Iterable[int]]") -> "Globals":
-        """The value itself, or a rule made one."""
-        return value if isinstance(value, Globals) else Globals(rule=value)
+    def of(value: "GlobalTokens") -> "Globals":
+        """Whatever a user may say of global tokens, as one kind of value."""
+        if isinstance(value, Globals):
+            return value
+        if isinstance(value, Mapping):
+            return Globals(**value)
+        if isinstance(value, (Sequence, np.ndarray)) and not isinstance(value, str):
+            return Globals(indices=list(value))
+        return Globals(rule=value)  # type: ignore[arg-type]
 
     def resolve(self, encodings: Sequence[Encoding]) -> list[tuple[int, ...]]:
         """Each document's global tokens, in order."""
@@ -99,6 +105,19 @@ class Globals:
         if callable(rule):
             return [_indices(rule(encoding), encoding) for encoding in encodings]
         return [tuple(_RULE[str(rule)](encoding).tolist()) for encoding in encodings]
+
+
+GlobalTokens = (
+    Globals
+    | Rule
+    | Callable[[Encoding], Iterable[int]]
+    | Sequence[int]
+    | Sequence[Sequence[int]]
+    | IntArray
+    | Mapping[str, object]
+)
+"""What users may say of global tokens: a rule's name, indices for all documents or for each, a function, fields
+of `Globals`, or one."""
 
 
 def _separators(encoding: Encoding) -> IntArray:

@@ -1,9 +1,9 @@
-"""What users give, checked and made lists: one or many texts, pairs, questions with contexts or choices."""
+"""What users give, checked and made lists: one or many texts, pairs, or files."""
 
 import logging
 import os
-from collections.abc import Iterable, Mapping, Sequence
-from typing import Any, NamedTuple
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import Any, NamedTuple, NotRequired, TypedDict
 
 from longspan.errors import bad
 from longspan.text.documents import read
@@ -11,6 +11,16 @@ from longspan.text.tokenizer import Input
 
 LONGEST_PATH = 4096
 log = logging.getLogger("longspan")
+
+
+PathLike = os.PathLike[str]
+
+
+class TextPair(TypedDict):
+    """A text and what is read beside it."""
+
+    text: str
+    text_pair: NotRequired[str | None]
 
 
 class Inputs(NamedTuple):
@@ -55,47 +65,12 @@ def documents(name: str, given: object) -> Inputs:
 
 def _document(name: str, given: object) -> str:
     """The text, or what stands in the file; a text is never taken for a path, though it may look like one."""
-    text = read(given).text if isinstance(given, os.PathLike) else _string(name, given)
+    text = read(given).text if isinstance(given, os.PathLike) else string(name, given)
     if not text.strip():
         raise bad(name, "a text with something in it", text[:60])
     if text is given and len(text) < LONGEST_PATH and os.path.isfile(text):
         log.warning("%s is taken for a text, but %r is a file. Give a pathlib.Path to read it.", name, text)
     return text
-
-
-def questions(question: object, context: object) -> Inputs:
-    """(question, context) pairs, from two texts, two lists, one of each, or a list of dicts."""
-    if context is None:
-        return _dicts("question", question, ("question", "context"), _asked)
-    if isinstance(question, str) and isinstance(context, str):
-        return Inputs([_asked("", question, context)], ["context"], single=True)
-    lists = [
-        None if isinstance(given, str) else listed(name, given, "a text or a list of texts")
-        for name, given in (("question", question), ("context", context))
-    ]
-    count = next(len(given) for given in lists if given is not None)
-    asked, read = (
-        [alone] * count if given is None else given
-        for given, alone in zip(lists, (question, context), strict=True)
-    )
-    if len(asked) != len(read):
-        raise bad("context", f"as many as the {len(asked)} questions", f"{len(read)} texts")
-    pairs = [_asked(f"[{i}]", *pair) for i, pair in enumerate(zip(asked, read, strict=True))]
-    return Inputs(pairs, [f"context[{i}]" for i in range(count)], single=False)
-
-
-def prompts(prompt: object, choices: object) -> Inputs:
-    """(prompt, list of choices), from a text and a list, two lists, or a list of dicts."""
-    if choices is None:
-        return _dicts("prompt", prompt, ("prompt", "choices"), _offered)
-    if isinstance(prompt, str):
-        return Inputs([_offered("", prompt, choices)], ["prompt"], single=True)
-    asked = listed("prompt", prompt, "a text or a list of texts")
-    offered = listed("choices", choices, "a list of lists")
-    if len(asked) != len(offered):
-        raise bad("choices", f"one list for each of the {len(asked)} prompts", f"{len(offered)} lists")
-    items = [_offered(f"[{i}]", *both) for i, both in enumerate(zip(asked, offered, strict=True))]
-    return Inputs(items, [f"prompt[{i}]" for i in range(len(items))], single=False)
 
 
 def listed(name: str, given: object, wanted: str) -> list[Any]:
@@ -115,7 +90,9 @@ def prompts_by_name(given: object) -> dict[str, str]:
     return dict(found)
 
 
-def _dicts(name: str, given: object, keys: tuple[str, str], make: Any) -> Inputs:
+def dicts(
+    name: str, given: object, keys: tuple[str, str], make: Callable[[str, object, object], object]
+) -> Inputs:
     """Pairs that were given as dicts."""
     single = isinstance(given, Mapping)
     wanted = f"a dict with {keys[0]!r} and {keys[1]!r}, or a list of such dicts"
@@ -130,30 +107,16 @@ def _dicts(name: str, given: object, keys: tuple[str, str], make: Any) -> Inputs
     return Inputs(pairs, [f"{keys[0]}{place}" for place in places], single)
 
 
-def _asked(place: str, question: object, context: object) -> tuple[str, str]:
-    for name, text in (("question", question), ("context", context)):
-        if not _string(name + place, text).strip():
-            raise bad(name + place, "a text with something in it", text)
-    return str(question), str(context)
-
-
-def _offered(place: str, prompt: object, choices: object) -> tuple[str, list[str]]:
-    offered = listed("choices" + place, choices, "a list of texts")
-    if not offered:
-        raise bad("choices" + place, "a list of at least one text", offered)
-    return _string("prompt" + place, prompt), [_string("choices" + place, choice) for choice in offered]
-
-
 def _text(name: str, given: object, pairs: bool) -> Input:
     if not (pairs and isinstance(given, Mapping)):
-        return _string(name, given)
+        return string(name, given)
     if "text" not in given or not set(given) <= {"text", "text_pair"}:
         raise bad(name, "a dict with 'text' and perhaps 'text_pair'", sorted(map(str, given)))
-    text, pair = _string(name, given["text"]), given.get("text_pair")
-    return text if pair is None else (text, _string(name, pair))
+    text, pair = string(name, given["text"]), given.get("text_pair")
+    return text if pair is None else (text, string(name, pair))
 
 
-def _string(name: str, given: object) -> str:
+def string(name: str, given: object) -> str:
     if not isinstance(given, str):
         raise bad(name, "a text (str)", given if given is None else type(given).__name__, _repair(given))
     return given

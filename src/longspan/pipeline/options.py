@@ -1,13 +1,27 @@
 """How documents are read: what a Reader keeps and every call may change."""
 
 from dataclasses import dataclass, fields, replace
-from typing import Any
+from typing import Any, TypedDict
 
-from longspan.errors import bad, no_option, whole
-from longspan.models.etc import UNITS
-from longspan.tasks.table import one_of
+from longspan.errors import bad, no_option, one_of, whole
+from longspan.pipeline.global_tokens import GlobalTokens
 
 OVERFLOW = ("error", "window", "truncate")
+UNITS = ("sentences", "paragraphs", "blocks")
+
+
+class ReadingOptions(TypedDict, total=False):
+    """The fields of Options, as keyword arguments."""
+
+    overflow: str
+    limit: int | None
+    overlap: int | None
+    whole: bool
+    budget: int
+    deterministic: bool
+    global_tokens: GlobalTokens | None
+    structure: str | None
+    progress: bool | None
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -26,8 +40,8 @@ class Options:
     overlap: int | None = None
     "Tokens that neighbouring windows share; None: an eighth of a window."
     whole: bool = False
-    """A Stitched model reads a text as one block if it has the positions for it, as it does queries; else
-    only a text of up to two blocks."""
+    """A model that reads block by block takes a text as one block if it has the positions for it, as it does
+    queries; else only a text of up to two blocks."""
     budget: int = 8192
     "Tokens in one batch; a longer document goes alone."
     deterministic: bool = False
@@ -35,11 +49,11 @@ class Options:
     same bits whatever stands beside it, but the matrix library behind torch may add in another order when a
     batch has another size, which shows in the last digits. It holds for one loaded model, one machine and
     one number of threads: weights that lie otherwise in memory can change the last digits, too."""
-    global_tokens: Any = None
-    """Longformer's and BigBird's global tokens: a rule, indices, a mask, character spans or a function, see
-    longspan.text.marking; None: what suits the task."""
+    global_tokens: GlobalTokens | None = None
+    """Which tokens are global, where the family has such tokens: a rule, indices, a mask, character spans or a
+    function, see longspan.pipeline.global_tokens; None: what suits the task."""
     structure: str | None = None
-    """What of a text has a global token of ETC's: "sentences", "paragraphs" (one each, besides those of their
+    """What of a text has a global token, where the family has a stream of them: "sentences", "paragraphs" (one each, besides those of their
     sentences) or "blocks"; None: what the model was made for."""
     progress: bool | None = None
     "A bar that counts tokens: always, never, or (None) on a terminal when it takes more than two seconds."

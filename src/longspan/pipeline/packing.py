@@ -22,8 +22,8 @@ class Batch:
     ids: torch.Tensor
     "(N,) int64"
     layout: Layout
-    types: torch.Tensor | None
-    "(N,) int64 token types, or None where the model has none."
+    token_types: torch.Tensor | None
+    "(N,) int64, or None where the model has none."
     index: tuple[int, ...]
     "Which of the given documents each document of the layout is."
 
@@ -33,7 +33,7 @@ def pack(
     *,
     budget: int = 8192,
     marked: Sequence[Iterable[int]] | None = None,
-    types: Sequence[Numbers] | None = None,
+    token_types: Sequence[Numbers] | None = None,
     tags: Sequence[Mapping[str, IntArray]] | None = None,
     more: int = 0,
 ) -> list[Batch]:
@@ -53,7 +53,7 @@ def pack(
     for i, document in enumerate(ids):
         if document.size == 0:
             raise bad(f"documents[{i}]", "at least one token long", [], "Special tokens alone are enough.")
-    kinds = None if types is None else _types(types, ids)
+    types = None if token_types is None else _types(token_types, ids)
     if marked is not None and len(marked) != len(ids):
         raise bad("marked", f"one list for each of the {len(ids)} documents", f"{len(marked)} lists")
     batches = []
@@ -66,7 +66,7 @@ def pack(
             if tags is None
             else {name: np.concatenate([tags[i][name] for i in index]) for name in tags[0]},
         )
-        column = None if kinds is None else _joined([kinds[i] for i in index])
+        column = None if types is None else _joined([types[i] for i in index])
         batches.append(Batch(_joined([ids[i] for i in index]), layout, column, tuple(index)))
     return batches
 
@@ -132,9 +132,9 @@ def _numbers(name: str, values: Numbers) -> IntArray:
 
 
 def _types(types: Sequence[Numbers], ids: Sequence[IntArray]) -> list[IntArray]:
-    columns = [_numbers(f"types[{i}]", column) for i, column in enumerate(types)]
+    columns = [_numbers(f"token_types[{i}]", column) for i, column in enumerate(types)]
     if [column.size for column in columns] != [document.size for document in ids]:
-        raise bad("types", "of the same lengths as `documents`", [column.size for column in columns])
+        raise bad("token_types", "of the same lengths as `documents`", [column.size for column in columns])
     return columns
 
 

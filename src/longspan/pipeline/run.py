@@ -1,21 +1,25 @@
 """Documents through a model: packed by a token budget, results in the order of the documents."""
 
 import logging
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import Generic, NamedTuple, TypeVar
 
 import numpy as np
 import torch
 from torch import Tensor
 
-from longspan.models.bigbird import BigBirdConfig
-from longspan.models.etc import EtcConfig
-from longspan.models.task import TaskModel, evaluating
+from longspan.errors import bad
+from longspan.families.task_model import TaskModel, evaluating
+from longspan.pipeline.documents import Document, ReadingRules, prepare
+from longspan.pipeline.options import Options
+from longspan.pipeline.packing import Batch, pack
 from longspan.shapes import FloatArray, IntArray
-from longspan.tasks.documents import Document
-from longspan.tasks.options import Options
-from longspan.tasks.outline import outline_tags
-from longspan.text.packing import Batch, pack
+from longspan.structure.tags import Columns, Stretch, structure_tags
+from longspan.text.tokenizer import Encoding, Tokenizer
+
+T = TypeVar("T")
 
 Step = Callable[[TaskModel, Batch], Sequence[Tensor]]
 """What is wanted of a batch, as one tensor for each of its documents."""
@@ -25,20 +29,53 @@ PATIENCE = 2.0
 log = logging.getLogger("longspan")
 
 
+@dataclass(frozen=True)
+class Pipeline:
+    """A model with its tokenizer, and how documents are read."""
+
+    model: TaskModel
+    tokenizer: Tokenizer
+    options: Options
+
+    def read(
+        self,
+        rules: ReadingRules,
+        names: Sequence[str],
+        encodings: Sequence[Encoding],
+        step: Step,
+        changes: Mapping[str, object],
+    ) -> Iterator[tuple[Document, list[FloatArray]]]:
+        """Each document, and what `step` makes of its pieces; `changes` are options for this call."""
+        options = self.options.but(**changes)
+        documents = prepare(self.model, rules, names, encodings, options)
+        return zip(documents, run(self.model, documents, options, step), strict=True)
+
+
+class Results(NamedTuple, Generic[T]):
+    """One result for each input."""
+
+    items: list[T]
+    single: bool
+    "One input was given, not a list of one."
+
+    def unwrap(self) -> T | list[T]:
+        """The result of a single input, or all of them."""
+        return self.items[0] if self.single else self.items
+
+
 def run(
     model: TaskModel, documents: Sequence[Document], options: Options, step: Step
 ) -> list[list[FloatArray]]:
     """What `step` makes of each piece of each document, in float32."""
     batches = batched(model, documents, options)
-    found: dict[int, FloatArray] = {}
+    outputs: dict[int, FloatArray] = {}
     with evaluating(model), torch.no_grad(), _bar(batches, options.progress) as advance:
         for batch in batches:
-            results = step(model, on(batch, model))
-            for index, result in zip(batch.index, results, strict=True):
-                found[index] = result.float().cpu().numpy()
+            for index, output in zip(batch.index, step(model, on(batch, model)), strict=True):
+                outputs[index] = output.float().cpu().numpy()
             advance(batch.layout.size)
-    ordered = iter(range(len(found)))
-    return [[found[next(ordered)] for _ in document.pieces] for document in documents]
+    ordered = iter(range(len(outputs)))
+    return [[outputs[next(ordered)] for _ in document.pieces] for document in documents]
 
 
 def batched(
@@ -56,8 +93,8 @@ def batched(
         [document.encoding.ids[piece.rows] for document, piece in pieces],
         budget=1 if options.deterministic else options.budget,  # of one token: every piece goes alone
         marked=[np.flatnonzero(document.marked[piece.rows]) for document, piece in pieces],
-        types=_types(model, documents),
-        tags=outline_tags(model.config, options.structure, pieces),
+        token_types=_token_types(model, documents),
+        tags=_tags(model, options.structure, documents),
         more=more,
     )
 
@@ -65,8 +102,8 @@ def batched(
 def on(batch: Batch, model: TaskModel) -> Batch:
     """The batch on the device of the model."""
     device = next(model.parameters()).device
-    types = None if batch.types is None else batch.types.to(device)
-    return Batch(batch.ids.to(device), batch.layout, types, batch.index)
+    token_types = None if batch.token_types is None else batch.token_types.to(device)
+    return Batch(batch.ids.to(device), batch.layout, token_types, batch.index)
 
 
 def by_document(rows: Tensor, batch: Batch) -> tuple[Tensor, ...]:
@@ -77,32 +114,38 @@ def by_document(rows: Tensor, batch: Batch) -> tuple[Tensor, ...]:
 
 def hidden(model: TaskModel, batch: Batch) -> Tensor:
     """(N, C): what the model makes of each token, before any head."""
-    states: Tensor = model.body(batch.ids, batch.layout, batch.types)
+    states: Tensor = model.backbone(batch.ids, batch.layout, batch.token_types)
     return states
 
 
-def scores(model: TaskModel, batch: Batch) -> Tensor:
+def head_output(model: TaskModel, batch: Batch) -> Tensor:
     """What the head makes of the batch."""
-    found: Tensor = model(batch.ids, batch.layout, batch.types)
-    return found
+    output: Tensor = model(batch.ids, batch.layout, batch.token_types)
+    return output
 
 
-def uses_types(model: TaskModel) -> bool:
-    """Whether the model is given token types.
-
-    BigBird's tokenizer has none, only its answers tell parts; ETC's types are not BERT's unless it was one.
-    """
-    config = model.config
-    if isinstance(config, EtcConfig) and config.long_type != 0:
-        return False
-    bigbird = isinstance(config, BigBirdConfig) and not config.bert_heads
-    return config.types > 1 and (model.task == "answer" or not bigbird)
-
-
-def _types(model: TaskModel, documents: Sequence[Document]) -> list[IntArray] | None:
-    if not uses_types(model):
+def _token_types(model: TaskModel, documents: Sequence[Document]) -> list[IntArray] | None:
+    if not model.config.reads_token_types(model.architecture):
         return None
     return [document.encoding.types[piece.rows] for document in documents for piece in document.pieces]
+
+
+def _tags(model: TaskModel, structure: str | None, documents: Sequence[Document]) -> list[Columns] | None:
+    """Tags of the layout for each piece; None where the model knows of no structure or makes blocks itself."""
+    units = model.config.global_units
+    if units is None:
+        if structure is not None:
+            raise bad("structure", "None for a model without a stream of global tokens", structure)
+        return None
+    kind = units.kind if structure is None else structure
+    if units.most == 0 or kind == "blocks":
+        return None
+    stretches = [
+        Stretch(document.encoding, piece.rows, document.marked)
+        for document in documents
+        for piece in document.pieces
+    ]
+    return structure_tags(kind, units.most, stretches)
 
 
 @contextmanager

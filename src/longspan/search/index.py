@@ -216,7 +216,7 @@ class Index:
 
     def _vector(self, query: str) -> FloatArray:
         vector: FloatArray = self.reader.encode_query(
-            query, normalise=True, progress=False, overflow="window"
+            query, normalize=True, progress=False, overflow="window"
         )
         return vector.astype(np.float32)
 

@@ -7,14 +7,13 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from longspan.models.task import TaskModel
+from longspan.families.task_model import TaskModel
 from longspan.nn.heads import pool
 from longspan.shapes import FloatArray, IntArray
-from longspan.tasks.documents import Document, Reading, prepared
-from longspan.tasks.encode import merged, normalised, pooling_of, weights_of
-from longspan.tasks.run import by_document, hidden, run
-from longspan.tasks.table import TASKS
-from longspan.text.packing import Batch
+from longspan.pipeline.documents import Document, Reading, prepare
+from longspan.tasks.encode import ENCODE, merged, normalized, pooling_of, weights_of
+from longspan.pipeline.run import by_document, hidden, run
+from longspan.pipeline.packing import Batch
 from longspan.text.passages import Passage, split
 
 if TYPE_CHECKING:
@@ -56,7 +55,7 @@ def encode(
     options = reader.options.but(progress=False)
     encodings = reader.tokenizer.encode_many([before + text for text in texts])
     names = [f"texts[{i}]" for i in range(len(texts))]
-    documents = prepared(reader.model, TASKS["encode"], names, encodings, options)
+    documents = prepare(reader.model, ENCODE.reading, names, encodings, options)
     bodies = [_body(document, len(before)) for document in documents]
     found = [split(text, offsets) for text, (_, offsets) in zip(texts, bodies, strict=True)]
     owners = [
@@ -116,5 +115,5 @@ def _vectors(document: Document, found: Sequence[FloatArray], how: str) -> tuple
     whole = merged(document, [piece[0] for piece in found], how)
     sums: FloatArray = np.sum([piece[1:] for piece in found], axis=0)
     parts = sums.reshape(-1, PARTS, sums.shape[1])  # (P * PARTS, C) -> (P, PARTS, C)
-    vectors = normalised(np.vstack([whole[None], parts.sum(1)])).astype(np.float32)
-    return vectors, normalised(parts).astype(np.float32)
+    vectors = normalized(np.vstack([whole[None], parts.sum(1)])).astype(np.float32)
+    return vectors, normalized(parts).astype(np.float32)

@@ -7,8 +7,8 @@ import numpy.typing as npt
 
 from longspan.errors import whole
 from longspan.shapes import IntArray
+from longspan.structure.structure import WORDPIECE, Outline, Words
 from longspan.text.passages import PARAGRAPH, SENTENCE
-from longspan.text.structure import WORDPIECE, Outline, Words
 
 
 def blocks(n: int, size: int, *, words: Words = WORDPIECE) -> Outline:

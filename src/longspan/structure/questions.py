@@ -13,7 +13,7 @@ import numpy as np
 
 from longspan.errors import bad
 from longspan.shapes import IntArray
-from longspan.text.structure import WORDPIECE, Outline, Words
+from longspan.structure.structure import WORDPIECE, Outline, Words
 
 Tokens = Sequence[int]
 GLOBAL, SENTENCE, TITLE, QUESTION, CANDIDATE = range(5)

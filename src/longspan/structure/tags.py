@@ -1,55 +1,51 @@
-"""What ETC is told of the structure of a text: which sentence or paragraph each token belongs to."""
+"""Tags of a layout that tell which sentence or paragraph of its text each token belongs to."""
 
 from collections.abc import Sequence
+from typing import NamedTuple
 
 import numpy as np
 
-from longspan.errors import bad
-from longspan.models.config import EncoderConfig
-from longspan.models.etc import EtcConfig
 from longspan.shapes import BoolArray, IntArray
-from longspan.tasks.documents import Document, Piece
-from longspan.text.outlines import paragraphs, sentences
+from longspan.structure.outlines import paragraphs, sentences
 from longspan.text.tokenizer import Encoding
 
 Columns = dict[str, IntArray]
 LINKS = ("parent", "paragraph")
 
 
-def outline_tags(
-    config: EncoderConfig, structure: str | None, pieces: Sequence[tuple[Document, Piece]]
-) -> list[Columns] | None:
-    """Tags of a layout for each piece; None where the model knows of no structure or makes blocks itself."""
-    if not isinstance(config, EtcConfig):
-        if structure is not None:
-            raise bad("structure", "None for a model without a stream of global tokens", structure)
-        return None
-    units = config.units if structure is None else structure
-    if config.block == 0 or units == "blocks":
-        return None
+class Stretch(NamedTuple):
+    """Some tokens of a text, which are read at once."""
+
+    encoding: Encoding
+    "The whole text."
+    rows: IntArray
+    "Which of its tokens they are."
+    marked: BoolArray
+    "(tokens of the text,): those with a global token of their own."
+
+
+def structure_tags(units: str, most: int, stretches: Sequence[Stretch]) -> list[Columns]:
+    """The tags of each stretch, where sentences or paragraphs have global tokens, at most `most` in a text."""
     known: dict[int, Columns] = {}
-    for document, _ in pieces:
-        if id(document) not in known:
-            known[id(document)] = _columns(document.encoding, units)
-    return [
-        _cut(known[id(document)], piece.rows, document.marked, config.most_globals)
-        for document, piece in pieces
-    ]
+    for encoding, _, _ in stretches:
+        if id(encoding) not in known:
+            known[id(encoding)] = _columns(encoding, units)
+    return [_cut(known[id(encoding)], rows, marked, most) for encoding, rows, marked in stretches]
 
 
 def _columns(encoding: Encoding, units: str) -> Columns:
     """The sentence, and the paragraph, that each token belongs to, counted through both parts; -1: none."""
-    made, kind = Columns(), sentences if units == "sentences" else paragraphs
+    columns, outline_of = Columns(), sentences if units == "sentences" else paragraphs
     first = segment = 0
     for part, text in enumerate(encoding.texts):
         rows = np.flatnonzero(encoding.source == part)
-        outline = kind(text, encoding.offsets[rows])
+        outline = outline_of(text, encoding.offsets[rows])
         for name, column in outline.tags.items():
-            whole = made.setdefault(name, np.full(len(encoding), -1, np.int32))
+            whole = columns.setdefault(name, np.full(len(encoding), -1, np.int32))
             whole[rows] = np.where(column < 0, -1, column + (first if name in LINKS else segment))
         first += outline.words.size
         segment += 1 + int(outline.tags.get("segment", np.zeros(0)).max(initial=-1))
-    return made
+    return columns
 
 
 def _cut(columns: Columns, rows: IntArray, marked: BoolArray, most: int) -> Columns:

@@ -1,1 +1,1 @@
-"""What a model is asked to do: one file per task, with its loss and the way from scores to answers."""
+"""What a model is asked to do: one file and one `Task` value for each task."""

@@ -1,56 +1,115 @@
 """Answer: the stretch of a text that answers a question, found in the whole document at once."""
 
-from collections.abc import Iterable, Iterator, Sequence
-from typing import Any
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import TypedDict
 
 import numpy as np
 import torch
 from torch import Tensor
 
 from longspan.errors import bad, whole
+from longspan.families.backbone import Backbone
+from longspan.families.seq2seq.lm import Seq2SeqTaskModel
+from longspan.families.task_model import TaskModel
 from longspan.layout import Layout
-from longspan.models.task import TaskModel
+from longspan.nn.heads import DeepSpanHead, SpanHead
+from longspan.pipeline import inputs
+from longspan.pipeline.documents import Document, Found, ReadingInfo
+from longspan.pipeline.inputs import Inputs
+from longspan.pipeline.packing import Batch
+from longspan.pipeline.run import Pipeline, Results, by_document, head_output
 from longspan.shapes import BoolArray, FloatArray
-from longspan.tasks.documents import Document
-from longspan.tasks.run import by_document, scores
-from longspan.tasks.segments import group_logsumexp, mean
-from longspan.text.packing import Batch
+from longspan.tasks.base import Task
+from longspan.tasks.losses import group_logsumexp, mean
+from longspan.tasks.metrics import squad
 
-Span = tuple[int, int]
+TokenSpan = tuple[int, int]
 _NONE = "Give [] for a document without an answer."
+
+
+class Span(TypedDict):
+    """context[start:end] and how likely it is the answer."""
+
+    score: float
+    start: int
+    end: int
+    answer: str
+
+
+class Answer(Span, ReadingInfo):
+    """The likeliest answer, and what was read of the context."""
+
+
+def build(backbone: Backbone, *, labels: int = 2) -> TaskModel:
+    """A model with a new head."""
+    c, ending = backbone.config.encoder, "ForQuestionAnswering"
+    if backbone.config.has_decoder:
+        return Seq2SeqTaskModel(backbone, SpanHead(c.width), ending)
+    if c.head_style == "bigbird":
+        deep = DeepSpanHead(c.width, c.feed_forward, act=c.activation, eps=c.norm_eps, dropout=c.dropout)
+        return TaskModel(backbone, deep, ending)
+    return TaskModel(backbone, SpanHead(c.width), ending)
+
+
+def questions(question: object, context: object) -> Inputs:
+    """(question, context) pairs, from two texts, two lists, one of each, or a list of dicts."""
+    if context is None:
+        return inputs.dicts("question", question, ("question", "context"), _asked)
+    if isinstance(question, str) and isinstance(context, str):
+        return Inputs([_asked("", question, context)], ["context"], single=True)
+    lists = [
+        None if isinstance(given, str) else inputs.listed(name, given, "a text or a list of texts")
+        for name, given in (("question", question), ("context", context))
+    ]
+    count = next(len(given) for given in lists if given is not None)
+    asked, read = (
+        [alone] * count if given is None else given
+        for given, alone in zip(lists, (question, context), strict=True)
+    )
+    if len(asked) != len(read):
+        raise bad("context", f"as many as the {len(asked)} questions", f"{len(read)} texts")
+    pairs = [_asked(f"[{i}]", *pair) for i, pair in enumerate(zip(asked, read, strict=True))]
+    return Inputs(pairs, [f"context[{i}]" for i in range(count)], single=False)
+
+
+def _asked(place: str, question: object, context: object) -> tuple[str, str]:
+    for name, text in (("question", question), ("context", context)):
+        if not inputs.string(name + place, text).strip():
+            raise bad(name + place, "a text with something in it", text)
+    return str(question), str(context)
 
 
 def step(model: TaskModel, batch: Batch) -> Sequence[Tensor]:
     """Each token's scores as start and end (n, 2), of each piece."""
-    return by_document(scores(model, batch), batch)
+    return by_document(head_output(model, batch), batch)
 
 
-def loss(found: Tensor, layout: Layout, spans: Sequence[Iterable[Span]]) -> Tensor:
-    """How wrong the scores (N, 2) are, where each document may have several right spans (first, last token).
+def loss(scores: Tensor, layout: Layout, spans: Sequence[Iterable[TokenSpan]]) -> Tensor:
+    """The loss of the scores (N, 2), where a document may have several right spans (first, last token).
 
     The mean over starts and ends of -log p(any right one), p being a softmax over the tokens of the document
     (Clark and Gardner 2018, section 2.2, which Longformer uses for TriviaQA); with one span it is the usual
-    cross entropy. Documents without a span, and tokens beyond the document, add nothing.
+    cross-entropy. Documents without a span, and tokens beyond the document, add nothing.
 
     >>> loss(torch.zeros(4, 2), Layout.packed([4]), [[(0, 1), (2, 3)]])
     tensor(0.6931)
     """
-    if found.shape != (layout.size, 2):
-        raise bad("scores", f"of shape ({layout.size}, 2)", tuple(found.shape))
-    right = torch.from_numpy(_right(layout, spans)).to(found.device)
-    exists = torch.from_numpy(layout.sites.exists.copy()).to(found.device).unsqueeze(1)
-    group = torch.from_numpy(layout.sites.document.astype(np.int64)).to(found.device)
-    norm = group_logsumexp(found.masked_fill(~exists, -torch.inf), group, layout.documents)
-    hit = group_logsumexp(found.masked_fill(~right, -torch.inf), group, layout.documents)
+    if scores.shape != (layout.size, 2):
+        raise bad("scores", f"of shape ({layout.size}, 2)", tuple(scores.shape))
+    right = torch.from_numpy(_right(layout, spans)).to(scores.device)
+    exists = torch.from_numpy(layout.sites.exists.copy()).to(scores.device).unsqueeze(1)
+    group = torch.from_numpy(layout.sites.document.astype(np.int64)).to(scores.device)
+    norm = group_logsumexp(scores.masked_fill(~exists, -torch.inf), group, layout.documents)
+    hit = group_logsumexp(scores.masked_fill(~right, -torch.inf), group, layout.documents)
     starts, ends = ((norm[:, i] - hit[:, i])[hit[:, i].isfinite()] for i in (0, 1))
     return (mean(starts) + mean(ends)) / 2
 
 
-def _right(layout: Layout, spans: Sequence[Iterable[Span]]) -> BoolArray:
+def _right(layout: Layout, spans: Sequence[Iterable[TokenSpan]]) -> BoolArray:
     """(N, 2): which rows are right starts and ends."""
     if len(spans) != layout.documents:
         raise bad("spans", f"one list for each of the {layout.documents} documents", f"{len(spans)} lists")
-    pairs = [(document, span) for document, given in enumerate(spans) for span in given]
+    pairs = [(document, span) for document, right in enumerate(spans) for span in right]
     place = layout.sites.document.astype(np.int64) << 32 | layout.sites.position
     columns = [
         np.isin(place, [(document << 32) + whole("spans", span[i], 0, _NONE) for document, span in pairs])
@@ -62,12 +121,12 @@ def _right(layout: Layout, spans: Sequence[Iterable[Span]]) -> BoolArray:
 def decode(
     context: str,
     document: Document,
-    found: Sequence[FloatArray],
+    outputs: Sequence[FloatArray],
     *,
     top_k: int,
     longest: int,
     impossible: bool,
-) -> list[dict[str, Any]]:
+) -> list[Span]:
     """The likeliest stretches of the context first; with `impossible` also "", for no answer.
 
     score = p(start) * p(end), each a softmax over the context and the first token; the windows of a document
@@ -76,17 +135,17 @@ def decode(
     columns = [(document.encoding.source[p.rows], document.encoding.offsets[p.rows]) for p in document.pieces]
     # The first token takes part in the softmax, since models answer with it where there is no answer.
     counted = [(source == 1) | (np.arange(source.size) == 0) for source, _ in columns]
-    everything = np.concatenate([table[kept] for table, kept in zip(found, counted, strict=True)])
+    everything = np.concatenate([table[kept] for table, kept in zip(outputs, counted, strict=True)])
     norm = torch.from_numpy(everything).logsumexp(0).numpy()
-    best: dict[Span, float] = {}
-    for (source, offsets), table in zip(columns, found, strict=True):
+    best: dict[TokenSpan, float] = {}
+    for (source, offsets), table in zip(columns, outputs, strict=True):
         visible = (source == 1) & (offsets[:, 1] > offsets[:, 0])
         places = offsets[visible]
         for first, last, score in _spans(table[visible] - norm, longest, 8 * top_k):
             span = _trimmed(context, int(places[first, 0]), int(places[last, 1]))
             best[span] = max(score, best.get(span, -np.inf))
     if impossible or not best:
-        least = min(float((table[0] - norm).sum()) for table in found)
+        least = min(float((table[0] - norm).sum()) for table in outputs)
         best[0, 0] = least if impossible else -np.inf
     ranked = sorted(best.items(), key=lambda item: (-item[1], item[0]))[:top_k]
     return [
@@ -110,7 +169,47 @@ def _spans(likely: FloatArray, longest: int, most: int) -> Iterator[tuple[int, i
             yield first, first + length, float(flat[index])
 
 
-def _trimmed(context: str, start: int, end: int) -> Span:
+def _trimmed(context: str, start: int, end: int) -> TokenSpan:
     """The stretch without the white space that some tokenizers count to words."""
     text = context[start:end]
     return start + len(text) - len(text.lstrip()), end - len(text) + len(text.rstrip())
+
+
+def answer(
+    pipeline: Pipeline,
+    question: object,
+    context: object,
+    *,
+    top_k: int,
+    max_answer_len: int,
+    handle_impossible_answer: bool,
+    options: Mapping[str, object],
+) -> Results[Answer | Found[Span]]:
+    """The answers to each question; a single one where top_k is 1."""
+    taken = questions(question, context)
+    most, longest = whole("top_k", top_k, 1), whole("max_answer_len", max_answer_len, 1)
+    encodings = pipeline.tokenizer.encode_many(taken.items)
+    read = pipeline.read(ANSWER.reading, taken.names, encodings, step, options)
+    results: list[Answer | Found[Span]] = []
+    for (_, text), (document, outputs) in zip(taken.items, read, strict=True):
+        best = decode(
+            text, document, outputs, top_k=most, longest=longest, impossible=handle_impossible_answer
+        )
+        info = document.reading.info()
+        results.append({**best[0], **info} if most == 1 else Found(best, document.reading))
+    return Results(results, taken.single)
+
+
+ANSWER = Task(
+    name="answer",
+    aliases=("question-answering",),
+    architecture="ForQuestionAnswering",
+    build=build,
+    inputs=questions,
+    loss=loss,
+    decode=decode,
+    metric=squad,
+    global_tokens="question",
+    shortened=1,
+    drops_labels=True,
+)

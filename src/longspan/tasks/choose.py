@@ -1,43 +1,128 @@
-"""Choose: which of several continuations or answers fits a text. Each is read beside the text."""
+"""Choose: which of several continuations or answers fits a text; each is read beside the text."""
 
-from collections.abc import Sequence
-from typing import Any
+from collections.abc import Mapping, Sequence
+from typing import TypedDict
 
 import numpy as np
 import torch
 from torch import Tensor
 
 from longspan.errors import bad
+from longspan.families.backbone import Backbone
+from longspan.families.task_model import TaskModel
+from longspan.nn.heads import FirstTokenHead
+from longspan.pipeline import inputs
+from longspan.pipeline.documents import Reading, ReadingInfo
+from longspan.pipeline.inputs import Inputs
+from longspan.pipeline.run import Pipeline, Results
 from longspan.shapes import FloatArray
+from longspan.tasks.base import Task, no_decoder_for
 from longspan.tasks.classify import step
-from longspan.tasks.segments import group_logsumexp, mean
+from longspan.tasks.losses import group_logsumexp, mean
+from longspan.tasks.metrics import accuracy
 
-__all__ = ["decode", "loss", "step"]
+
+class Chosen(TypedDict):
+    """The best choice, and how likely each is."""
+
+    index: int
+    choice: str
+    score: float
+    scores: list[float]
 
 
-def loss(found: Tensor, counts: Sequence[int], right: Tensor) -> Tensor:
-    """Cross entropy over the choices of each question, which may differ in number.
+class Choice(Chosen, ReadingInfo):
+    """The best choice for a prompt, and what was read: sums over its choices."""
 
-    `found` (documents, 1) holds the scores of the choices of one question after the other, `counts` how many
+
+def build(backbone: Backbone, *, labels: int = 1) -> TaskModel:
+    """A model with a new head."""
+    if backbone.config.has_decoder:
+        raise no_decoder_for("choose", backbone)
+    c, ending = backbone.config.encoder, "ForMultipleChoice"
+    head = FirstTokenHead(c.width, 1, act=c.activation_in_head(ending), dropout=c.dropout, drop_first=False)
+    return TaskModel(backbone, head, ending)
+
+
+def prompts(prompt: object, choices: object) -> Inputs:
+    """(prompt, list of choices), from a text and a list, two lists, or a list of dicts."""
+    if choices is None:
+        return inputs.dicts("prompt", prompt, ("prompt", "choices"), _offered)
+    if isinstance(prompt, str):
+        return Inputs([_offered("", prompt, choices)], ["prompt"], single=True)
+    asked = inputs.listed("prompt", prompt, "a text or a list of texts")
+    offered = inputs.listed("choices", choices, "a list of lists")
+    if len(asked) != len(offered):
+        raise bad("choices", f"one list for each of the {len(asked)} prompts", f"{len(offered)} lists")
+    items = [_offered(f"[{i}]", *both) for i, both in enumerate(zip(asked, offered, strict=True))]
+    return Inputs(items, [f"prompt[{i}]" for i in range(len(items))], single=False)
+
+
+def _offered(place: str, prompt: object, choices: object) -> tuple[str, list[str]]:
+    offered = inputs.listed("choices" + place, choices, "a list of texts")
+    if not offered:
+        raise bad("choices" + place, "a list of at least one text", offered)
+    return inputs.string("prompt" + place, prompt), [
+        inputs.string("choices" + place, choice) for choice in offered
+    ]
+
+
+def loss(scores: Tensor, counts: Sequence[int], right: Tensor) -> Tensor:
+    """Cross-entropy over the choices of each question, which may differ in number.
+
+    `scores` (documents, 1) holds the scores of the choices of one question after the other, `counts` how many
     there are of each, and `right` (questions,) which one is right.
 
     >>> loss(torch.zeros(5, 1), [3, 2], torch.tensor([0, 1]))
     tensor(0.8959)
     """
-    sizes = torch.as_tensor(counts, device=found.device)
-    if int(sizes.sum()) != len(found) or right.shape != sizes.shape:
-        raise bad("counts", f"as many choices as the {len(found)} documents", list(counts))
+    sizes = torch.as_tensor(counts, device=scores.device)
+    if int(sizes.sum()) != len(scores) or right.shape != sizes.shape:
+        raise bad("counts", f"as many choices as the {len(scores)} documents", list(counts))
     if bool(((right < 0) | (right >= sizes)).any()):
         raise bad("right", "choices of their questions, counted from 0", right.tolist())
-    question = torch.repeat_interleave(torch.arange(len(sizes), device=found.device), sizes)
-    norm = group_logsumexp(found, question, len(sizes)).squeeze(1)
-    chosen = found[sizes.cumsum(0) - sizes + right].squeeze(1)
+    question = torch.repeat_interleave(torch.arange(len(sizes), device=scores.device), sizes)
+    norm = group_logsumexp(scores, question, len(sizes)).squeeze(1)
+    chosen = scores[sizes.cumsum(0) - sizes + right].squeeze(1)
     return mean(norm - chosen)
 
 
-def decode(choices: Sequence[str], found: Sequence[Sequence[FloatArray]]) -> dict[str, Any]:
+def decode(choices: Sequence[str], outputs: Sequence[Sequence[FloatArray]]) -> Chosen:
     """The best choice; scores of a choice read in windows are averaged, as Longformer does for WikiHop."""
-    means = np.array([np.mean(windows) for windows in found], np.float32)
+    means = np.array([np.mean(windows) for windows in outputs], np.float32)
     likely = torch.from_numpy(means).softmax(0).tolist()
     best = int(np.argmax(means))
     return {"index": best, "choice": choices[best], "score": likely[best], "scores": likely}
+
+
+def choose(
+    pipeline: Pipeline, prompt: object, choices: object, options: Mapping[str, object]
+) -> Results[Choice]:
+    """The best choice for each prompt."""
+    taken = prompts(prompt, choices)
+    pairs = [(text, choice) for text, offered in taken.items for choice in offered]
+    names = [name for name, (_, offered) in zip(taken.names, taken.items, strict=True) for _ in offered]
+    encodings = pipeline.tokenizer.encode_many(pairs)
+    read = pipeline.read(CHOOSE.reading, names, encodings, step, options)
+    results: list[Choice] = []
+    for _, offered in taken.items:
+        mine = [next(read) for _ in offered]
+        tokens, cut, windows = zip(*(document.reading for document, _ in mine), strict=True)
+        info = Reading(sum(tokens), sum(cut), max(windows)).info()
+        results.append({**decode(offered, [outputs for _, outputs in mine]), **info})
+    return Results(results, taken.single)
+
+
+CHOOSE = Task(
+    name="choose",
+    aliases=("multiple-choice",),
+    architecture="ForMultipleChoice",
+    build=build,
+    inputs=prompts,
+    loss=loss,
+    decode=decode,
+    metric=accuracy,
+    global_tokens="choice",
+    shortened=0,
+    head_dropout=True,
+)

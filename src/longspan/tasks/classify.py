@@ -1,68 +1,136 @@
 """Classify: labels for a whole document."""
 
-from collections.abc import Sequence
-from typing import Any
+from collections.abc import Mapping, Sequence
+from functools import partial
+from typing import TypedDict
 
 import numpy as np
 import torch
 from torch import Tensor
 from torch.nn import functional as F
 
-from longspan.errors import bad
-from longspan.models.task import TaskModel
+from longspan.errors import bad, one_of, whole
+from longspan.families.backbone import Backbone
+from longspan.families.seq2seq.lm import Seq2SeqTaskModel
+from longspan.families.task_model import TaskModel
+from longspan.nn.heads import FirstTokenHead, LastTokenHead
+from longspan.pipeline import inputs
+from longspan.pipeline.documents import Found, ReadingInfo
+from longspan.pipeline.packing import Batch
+from longspan.pipeline.run import Pipeline, Results, head_output
 from longspan.shapes import FloatArray
-from longspan.tasks.run import scores
-from longspan.tasks.table import one_of
-from longspan.text.packing import Batch
+from longspan.tasks.base import Task
+from longspan.tasks.metrics import accuracy
 
 PROBLEMS = ("single", "multi", "regression")
 """One label of several, any number of labels, or numbers."""
 
 
+class LabelScore(TypedDict):
+    """A label and how likely it is."""
+
+    label: str
+    score: float
+
+
+class Classification(LabelScore, ReadingInfo):
+    """The likeliest label of a document, and what was read of it."""
+
+
+def build(backbone: Backbone, *, labels: int) -> TaskModel:
+    """A model with a new head."""
+    c, ending = backbone.config.encoder, "ForSequenceClassification"
+    if backbone.config.has_decoder:
+        head = LastTokenHead(c.width, labels, act="tanh", dropout=c.dropout, drop_first=True)
+        return Seq2SeqTaskModel(backbone, head, ending)
+    act, drop = c.activation_in_head(ending), c.head_style != "bert"
+    return TaskModel(
+        backbone, FirstTokenHead(c.width, labels, act=act, dropout=c.dropout, drop_first=drop), ending
+    )
+
+
 def step(model: TaskModel, batch: Batch) -> Sequence[Tensor]:
-    """The labels' scores (L,) of each piece."""
-    return scores(model, batch).unbind()
+    """The logits (L,) of each piece."""
+    return head_output(model, batch).unbind()
 
 
-def loss(found: Tensor, labels: Tensor, problem: str | None = None) -> Tensor:
-    """How wrong the scores (documents, L) are.
+def loss(logits: Tensor, labels: Tensor, problem: str | None = None) -> Tensor:
+    """The loss of the logits (documents, L), by the kind of problem.
 
-    Hugging Face's rules: cross entropy for whole numbers (documents,), binary cross entropy for a table
+    Hugging Face's rules: cross-entropy for whole numbers (documents,), binary cross-entropy for a table
     (documents, L) of zeros and ones where labels do not exclude each other, squared error for numbers.
 
     >>> loss(torch.tensor([[0.0, 0.0]]), torch.tensor([1]))
     tensor(0.6931)
     """
     if problem is None:
-        problem = "regression" if found.shape[1] == 1 else "multi" if labels.is_floating_point() else "single"
+        problem = (
+            "regression" if logits.shape[1] == 1 else "multi" if labels.is_floating_point() else "single"
+        )
     if one_of("problem", problem, PROBLEMS) == "single":
-        if labels.shape != found.shape[:1]:
-            raise bad("labels", f"of shape {tuple(found.shape[:1])}", tuple(labels.shape))
-        return F.cross_entropy(found, labels)
-    if labels.numel() != found.numel():
-        raise bad("labels", f"of shape {tuple(found.shape)}", tuple(labels.shape))
-    wanted = labels.to(found.dtype).view_as(found)
+        if labels.shape != logits.shape[:1]:
+            raise bad("labels", f"of shape {tuple(logits.shape[:1])}", tuple(labels.shape))
+        return F.cross_entropy(logits, labels)
+    if labels.numel() != logits.numel():
+        raise bad("labels", f"of shape {tuple(logits.shape)}", tuple(labels.shape))
+    targets = labels.to(logits.dtype).view_as(logits)
     if problem == "multi":
-        return F.binary_cross_entropy_with_logits(found, wanted)
-    return F.mse_loss(found, wanted)
+        return F.binary_cross_entropy_with_logits(logits, targets)
+    return F.mse_loss(logits, targets)
 
 
-def probabilities(found: FloatArray, problem: str | None) -> FloatArray:
-    """(windows, L) scores as probabilities, by Hugging Face's rules.
+def probabilities(logits: FloatArray, problem: str | None) -> FloatArray:
+    """(windows, L) logits as probabilities, by Hugging Face's rules.
 
     Softmax; sigmoid for a single label or labels that do not exclude each other; numbers stay as they are.
     """
     if problem == "regression":
-        return found
-    rows = torch.from_numpy(found)
-    alone = problem == "multi" or found.shape[-1] == 1
+        return logits
+    rows = torch.from_numpy(logits)
+    alone = problem == "multi" or logits.shape[-1] == 1
     return (rows.sigmoid() if alone else rows.softmax(-1)).numpy()
 
 
 def decode(
-    found: Sequence[FloatArray], labels: Sequence[str], problem: str | None, top_k: int | None
-) -> list[dict[str, Any]]:
+    outputs: Sequence[FloatArray], labels: Sequence[str], problem: str | None, top_k: int | None
+) -> list[LabelScore]:
     """The likeliest labels first; windows of one document are averaged by probability."""
-    likely = probabilities(np.stack(found), problem).mean(axis=0)
+    likely = probabilities(np.stack(outputs), problem).mean(axis=0)
     order = np.argsort(-likely, kind="stable")[:top_k]
     return [{"label": labels[i], "score": float(likely[i])} for i in order]
+
+
+def classify(
+    pipeline: Pipeline,
+    texts: object,
+    labels: Sequence[str],
+    problem: str | None,
+    top_k: int | None,
+    options: Mapping[str, object],
+) -> Results[Classification | Found[LabelScore]]:
+    """The labels of each text; a single one where top_k is 1."""
+    taken = inputs.texts("texts", texts, pairs=True)
+    most = None if top_k is None else whole("top_k", top_k, 1)
+    encodings = pipeline.tokenizer.encode_many(taken.items)
+    results: list[Classification | Found[LabelScore]] = []
+    for document, outputs in pipeline.read(CLASSIFY.reading, taken.names, encodings, step, options):
+        best = decode(outputs, labels, problem, most)
+        info = document.reading.info()
+        results.append({**best[0], **info} if most == 1 else Found(best, document.reading))
+    return Results(results, taken.single)
+
+
+CLASSIFY = Task(
+    name="classify",
+    aliases=("text-classification", "sentiment-analysis"),
+    architecture="ForSequenceClassification",
+    build=build,
+    inputs=partial(inputs.texts, "texts", pairs=True),
+    loss=loss,
+    decode=decode,
+    metric=accuracy,
+    global_tokens="first",
+    has_labels=True,
+    has_problem=True,
+    head_dropout=True,
+)

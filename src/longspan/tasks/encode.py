@@ -1,48 +1,78 @@
 """Encode: one vector for each document, or one for each token."""
 
-from collections.abc import Sequence
-from typing import Any
+from collections.abc import Mapping, Sequence
+from functools import partial
+from typing import Any, NamedTuple
 
 import numpy as np
 import torch
 from torch import Tensor
+from torch.nn import functional as F
 
-from longspan.errors import bad
-from longspan.models.task import TaskModel
+from longspan.errors import bad, one_of
+from longspan.families.backbone import Backbone
+from longspan.families.task_model import TaskModel
 from longspan.nn.heads import POOLINGS, PoolingHead, pool
-from longspan.shapes import FloatArray
-from longspan.tasks.documents import Document
-from longspan.tasks.run import Step, by_document, hidden
-from longspan.tasks.table import one_of
-from longspan.text.packing import Batch
+from longspan.pipeline import inputs
+from longspan.pipeline.documents import Document, ReadingInfo
+from longspan.pipeline.packing import Batch
+from longspan.pipeline.run import Pipeline, Results, Step, by_document, hidden
+from longspan.shapes import FloatArray, Matrix, Vector
+from longspan.tasks.base import Task
+from longspan.tasks.metrics import spearman
 
-OUTPUTS = {
-    "sentence": ("sentence_embedding",),
-    "sentence_embedding": ("sentence_embedding",),
-    "tokens": ("token_embeddings",),
-    "token_embeddings": ("token_embeddings",),
-}
-"""What can be asked for, and what sentence-transformers calls it."""
+
+class Embedding(ReadingInfo, total=False):
+    """The vectors of a document and what was read of it: sentence_embedding (C,), token_embeddings (n, C)."""
+
+    sentence_embedding: Vector
+    token_embeddings: Matrix
+
+
+class Vectors(NamedTuple):
+    """How vectors are made."""
+
+    kinds: tuple[str, ...]
+    pooling: str
+    normalize: bool
+
+
 EVERYTHING = ("sentence_embedding", "token_embeddings")
 
 
-def wanted(output: str | None) -> tuple[str, ...]:
-    """What is to be computed: one kind of vectors, or for None everything."""
-    return EVERYTHING if output is None else OUTPUTS[one_of("output", output, OUTPUTS)]
-
-
-def pooling_of(model: TaskModel, pooling: str | None, normalise: bool | None) -> tuple[str, bool]:
+def pooling_of(model: TaskModel, pooling: str | None, normalize: bool | None) -> tuple[str, bool]:
     """How vectors are made: as asked, else as the checkpoint says, else the mean of the tokens as it is."""
     head = model.head if isinstance(model.head, PoolingHead) else None
     how = (head.pooling if head else "mean") if pooling is None else one_of("pooling", pooling, POOLINGS)
-    if how == "salient" and (head is None or head.salience is None):
-        raise bad("pooling", "another one for a model whose words have no salience", how)
-    return how, (head.normalise if head else False) if normalise is None else normalise
+    if how == "sif" and (head is None or head.sif is None):
+        raise bad("pooling", "another one for a model without SIF weights", how)
+    return how, (head.normalize if head else False) if normalize is None else normalize
 
 
 def weights_of(model: TaskModel, batch: Batch, pooling: str) -> Tensor | None:
     """How much each token counts (N,), None if all count alike."""
     return model.head.weights(batch.ids, pooling) if isinstance(model.head, PoolingHead) else None
+
+
+def build(backbone: Backbone, *, labels: int = 2, **pooling: Any) -> TaskModel:
+    """A model with a new head."""
+    c = backbone.config.encoder
+    words = c.vocab_size if c.pools_by_sif and not backbone.config.has_decoder else None
+    return TaskModel(backbone, PoolingHead(c.width, words=words, **pooling), "Model")
+
+
+def loss(vectors: Tensor, other: Tensor, *, scale: float = 20.0) -> Tensor:
+    """Cross-entropy of finding the partner of each vector (B, C) among all `others`, by cosine.
+
+    The loss of sentence-transformers for pairs: all other rows of the batch are wrong answers.
+
+    >>> float(loss(torch.eye(3), torch.eye(3)) < 0.01)
+    1.0
+    """
+    if vectors.shape != other.shape:
+        raise bad("other", f"of shape {tuple(vectors.shape)}", tuple(other.shape))
+    cosines = F.normalize(vectors) @ F.normalize(other).T
+    return F.cross_entropy(scale * cosines, torch.arange(len(vectors), device=vectors.device))
 
 
 def states(pooling: str, kinds: Sequence[str]) -> Step:
@@ -59,56 +89,65 @@ def states(pooling: str, kinds: Sequence[str]) -> Step:
     return step
 
 
-def decode(
-    document: Document, found: Sequence[FloatArray], kinds: Sequence[str], pooling: str, normalise: bool
-) -> dict[str, Any]:
+def decode(document: Document, outputs: Sequence[FloatArray], how: Vectors) -> Embedding:
     """The vectors of a document and what was read of it."""
-    result: dict[str, Any] = {}
-    first = int("sentence_embedding" in kinds)
+    vectors: dict[str, Any] = {}
+    first = int("sentence_embedding" in how.kinds)
     if first:
-        vector = merged(document, [piece[0] for piece in found], pooling)
-        result["sentence_embedding"] = normalised(vector) if normalise else vector
-    if "token_embeddings" in kinds:
-        result["token_embeddings"] = document.joined([piece[first:] for piece in found])[1]
-    return result | document.reading._asdict()
+        vector = merged(document, [piece[0] for piece in outputs], how.pooling)
+        vectors["sentence_embedding"] = normalized(vector) if how.normalize else vector
+    if "token_embeddings" in how.kinds:
+        vectors["token_embeddings"] = document.joined([piece[first:] for piece in outputs])[1]
+    result: Embedding = {**vectors, **document.reading.info()}  # type: ignore[typeddict-item]
+    return result
 
 
-def merged(document: Document, found: Sequence[FloatArray], pooling: str) -> FloatArray:
+def merged(document: Document, outputs: Sequence[FloatArray], pooling: str) -> FloatArray:
     """The vector (C,) of a document: the windows' mean by the tokens they speak for, or their maximum."""
     if pooling == "max":
-        most: FloatArray = np.max(np.stack(found), axis=0)
+        most: FloatArray = np.max(np.stack(outputs), axis=0)
         return most
-    if len(found) == 1:
-        return found[0]
+    if len(outputs) == 1:
+        return outputs[0]
     weights = np.array([piece.owned.sum() for piece in document.pieces], np.float32)
-    mean: FloatArray = np.average(np.stack(found), axis=0, weights=weights)
+    mean: FloatArray = np.average(np.stack(outputs), axis=0, weights=weights)
     return mean
 
 
-def normalised(vectors: FloatArray) -> FloatArray:
+def normalized(vectors: FloatArray) -> FloatArray:
     """Vectors of length 1; a zero vector stays zero."""
     lengths: FloatArray = np.linalg.norm(vectors, axis=-1, keepdims=True)
     return vectors / np.maximum(lengths, np.float32(1e-12))
 
 
-def tensors(results: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
-    """The same results with tensors for arrays."""
-    return [
-        {
-            key: torch.from_numpy(value) if isinstance(value, np.ndarray) else value
-            for key, value in one.items()
-        }
-        for one in results
-    ]
+def encode(
+    pipeline: Pipeline,
+    texts: object,
+    how: Vectors,
+    before: str,
+    options: Mapping[str, object],
+) -> Results[Embedding]:
+    """The vectors of each text, with `before` put before it."""
+    taken = inputs.texts("texts", texts)
+    encodings = pipeline.tokenizer.encode_many([before + text for text in taken.items])
+    step = states(how.pooling, how.kinds)
+    read = pipeline.read(ENCODE.reading, taken.names, encodings, step, options)
+    return Results([decode(document, outputs, how) for document, outputs in read], taken.single)
 
 
-def bare(results: Sequence[dict[str, Any]], kind: str, width: int, single: bool, as_tensor: bool) -> Any:
-    """The vectors alone: of one text, stacked (B, C), or a list of (n, C)."""
-    found = [one[kind] for one in (tensors(results) if as_tensor else results)]
-    if single:
-        return found[0]
-    if kind == "token_embeddings":
-        return found
-    if as_tensor:
-        return torch.stack(found) if found else torch.zeros(0, width)
-    return np.stack(found) if found else np.zeros((0, width), np.float32)
+def stacked(results: Sequence[Embedding], width: int) -> Matrix:
+    """The vectors of documents, (B, C)."""
+    rows = [one["sentence_embedding"] for one in results]
+    return np.stack(rows) if rows else np.zeros((0, width), np.float32)
+
+
+ENCODE = Task(
+    name="encode",
+    aliases=("feature-extraction", "sentence-similarity"),
+    architecture="Model",
+    build=build,
+    inputs=partial(inputs.texts, "texts"),
+    loss=loss,
+    decode=decode,
+    metric=spearman,
+)

@@ -1,36 +1,60 @@
 """Fill: the words behind mask tokens."""
 
-from collections.abc import Sequence
-from typing import Any
+from collections.abc import Mapping, Sequence
+from functools import partial
+from typing import TypedDict
 
 import numpy as np
 import torch
 from torch import Tensor
 from torch.nn import functional as F
 
-from longspan.errors import InputError, bad
-from longspan.models.task import TaskModel
-from longspan.shapes import FloatArray
-from longspan.tasks.documents import Document
-from longspan.tasks.run import Step, by_document, hidden
-from longspan.text.packing import Batch
+from longspan.errors import InputError, bad, whole
+from longspan.families.backbone import Backbone
+from longspan.families.task_model import TaskModel
+from longspan.nn.chunked_cross_entropy import IGNORE_INDEX
+from longspan.nn.heads import MaskedLanguageHead
+from longspan.pipeline import inputs
+from longspan.pipeline.documents import Document, Found
+from longspan.pipeline.packing import Batch
+from longspan.pipeline.run import Pipeline, Results, Step, by_document, hidden
+from longspan.shapes import FloatArray, IntArray
+from longspan.tasks.base import Task, no_decoder_for
+from longspan.tasks.metrics import accuracy
 from longspan.text.tokenizer import Encoding, Tokenizer
 
-IGNORED = -100
-"""The label of a token that is not to be guessed."""
+
+class Guess(TypedDict):
+    """A word for a mask, how likely it is, and the text with it."""
+
+    score: float
+    token: int
+    token_str: str
+    sequence: str
+
+
+def build(backbone: Backbone, *, labels: int = 2) -> TaskModel:
+    """A model with a new head."""
+    if backbone.config.has_decoder:
+        raise no_decoder_for("fill", backbone)
+    c, ending = backbone.config.encoder, "ForMaskedLM"
+    act = c.activation_in_head(ending)
+    return TaskModel(
+        backbone, MaskedLanguageHead(c.width, backbone.word_embeddings, act=act, eps=c.norm_eps), ending
+    )
 
 
 def words(model: TaskModel, batch: Batch, rows: Tensor) -> Tensor:
-    """The scores of all words at some rows of a batch: (rows, vocab). No others are computed."""
-    found: Tensor = model.head(hidden(model, batch)[rows], batch.layout)
-    return found
+    """The logits of all words at some rows of a batch: (rows, vocab). No others are computed."""
+    logits: Tensor = model.head(hidden(model, batch)[rows], batch.layout)
+    return logits
 
 
 def loss(model: TaskModel, batch: Batch, labels: Tensor) -> Tensor:
-    """Cross entropy at the rows whose label (N,) is not IGNORED."""
+    """Cross-entropy at the rows whose label (N,) is not -100."""
     if labels.shape != batch.ids.shape:
         raise bad("labels", f"of shape {tuple(batch.ids.shape)} like the ids", tuple(labels.shape))
-    rows = (labels != IGNORED).nonzero().squeeze(1)
+    rows = (labels != IGNORE_INDEX).nonzero().squeeze(1)
     return F.cross_entropy(words(model, batch, rows), labels[rows], reduction="sum") / max(len(rows), 1)
 
 
@@ -55,17 +79,19 @@ def guesses(tokenizer: Tokenizer, top_k: int) -> Step:
         likely = likely[:, : tokenizer.vocab_size]  # a model may have more rows than its tokenizer has words
         best = likely.topk(min(top_k, likely.shape[1]))
         # float32 holds ids exactly: no vocabulary is larger than 2**24.
-        found = torch.stack([best.indices.float(), best.values], dim=1)
-        table = found.new_zeros(len(batch.ids), *found.shape[1:])
-        return by_document(table.index_copy(0, rows, found), batch)
+        pairs = torch.stack([best.indices.float(), best.values], dim=1)
+        table = pairs.new_zeros(len(batch.ids), *pairs.shape[1:])
+        return by_document(table.index_copy(0, rows, pairs), batch)
 
     return step
 
 
-def decode(tokenizer: Tokenizer, name: str, document: Document, found: Sequence[FloatArray]) -> list[Any]:
-    """For each mask the likeliest words first; a single list where there is one mask."""
+def decode(
+    tokenizer: Tokenizer, name: str, document: Document, outputs: Sequence[FloatArray]
+) -> list[list[Guess]]:
+    """For each mask the likeliest words first."""
     ids = document.encoding.ids
-    rows, table = document.joined(found)
+    rows, table = document.joined(outputs)
     masks = np.flatnonzero(ids == tokenizer.mask)
     if not np.isin(masks, rows).all():
         raise bad(name, "read as far as its masks", "cut before", "Use overflow='window'.")
@@ -75,12 +101,41 @@ def decode(tokenizer: Tokenizer, name: str, document: Document, found: Sequence[
         words, likely = table[rows == mask][0]
         best = zip(words.astype(int).tolist(), likely.tolist(), strict=True)
         guessed.append([_guess(tokenizer, ids, mask, word, score, alone) for word, score in best])
-    return guessed[0] if alone else guessed
+    return guessed
 
 
-def _guess(tokenizer: Tokenizer, ids: Any, mask: int, word: int, score: float, alone: bool) -> dict[str, Any]:
+def _guess(tokenizer: Tokenizer, ids: IntArray, mask: int, word: int, score: float, alone: bool) -> Guess:
     filled = ids.copy()
     filled[mask] = word
     # With several masks the others would vanish with the special tokens.
     sequence = tokenizer.decode(filled[filled != tokenizer.pad], special=not alone)
     return {"score": score, "token": word, "token_str": tokenizer.decode([word]), "sequence": sequence}
+
+
+def fill(
+    pipeline: Pipeline, texts: object, top_k: int, options: Mapping[str, object]
+) -> Results[Found[Guess] | Found[list[Guess]]]:
+    """The likeliest words for the mask of each text, or for each of its masks."""
+    taken = inputs.texts("texts", texts)
+    most = whole("top_k", top_k, 1)
+    tokenizer = pipeline.tokenizer
+    encodings = encoded(tokenizer, taken.items, taken.names)
+    read = pipeline.read(FILL.reading, taken.names, encodings, guesses(tokenizer, most), options)
+    results: list[Found[Guess] | Found[list[Guess]]] = []
+    for name, (document, outputs) in zip(taken.names, read, strict=True):
+        masks = decode(tokenizer, name, document, outputs)
+        alone = len(masks) == 1
+        results.append(Found(masks[0], document.reading) if alone else Found(masks, document.reading))
+    return Results(results, taken.single)
+
+
+FILL = Task(
+    name="fill",
+    aliases=("fill-mask",),
+    architecture="ForMaskedLM",
+    build=build,
+    inputs=partial(inputs.texts, "texts"),
+    loss=loss,
+    decode=decode,
+    metric=accuracy,
+)

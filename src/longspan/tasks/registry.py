@@ -1,61 +1,61 @@
-"""The tasks by name, with the names Hugging Face gives them."""
+"""The tasks by name: a new one is a file beside this one and a line in TASKS."""
 
-from collections.abc import Iterable
-from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
-from longspan.errors import InputError, bad, guess
-from longspan.text.marking import Rule
+from longspan.errors import bad, guess, whole
+from longspan.families.backbone import init_weights
+from longspan.families.base import ModelConfig
+from longspan.families.task_model import TaskModel
+from longspan.tasks.answer import ANSWER
+from longspan.tasks.base import Task
+from longspan.tasks.choose import CHOOSE
+from longspan.tasks.classify import CLASSIFY
+from longspan.tasks.encode import ENCODE
+from longspan.tasks.fill import FILL
+from longspan.tasks.summarize import SUMMARIZE
+from longspan.tasks.tag import TAG
 
+if TYPE_CHECKING:
+    from torch import nn
 
-@dataclass(frozen=True)
-class Task:
-    """What the reading of a document depends on."""
-
-    name: str
-    aliases: tuple[str, ...]
-    rule: Rule
-    "Which tokens are global if the user says nothing and the model has global tokens of the user's choice."
-    shortened: int | None = None
-    "The part that is cut or read in windows: 0 the text, 1 its pair, None the longer one."
-    windows: bool = True
-    "Whether what is found in the windows of a document can be joined."
-
-
-TASKS = {
-    task.name: task
-    for task in (
-        Task("encode", ("feature-extraction", "sentence-similarity"), "none"),
-        Task("fill", ("fill-mask",), "none"),
-        Task("classify", ("text-classification", "sentiment-analysis"), "first"),
-        Task("tag", ("token-classification", "ner"), "none"),
-        Task("answer", ("question-answering",), "question", shortened=1),
-        Task("choose", ("multiple-choice",), "choice", shortened=0),
-        Task("summarise", ("summarization", "summarize", "text2text-generation"), "first", windows=False),
-    )
+TASKS: dict[str, Task] = {
+    task.name: task for task in (ENCODE, FILL, CLASSIFY, TAG, ANSWER, CHOOSE, SUMMARIZE)
 }
-_NAMES = {name: task for task in TASKS.values() for name in (task.name, *task.aliases)}
 
 
 def task_named(name: str) -> Task:
-    """The task of that name.
+    """The task of that name, ours or Hugging Face's.
 
     >>> task_named("ner").name
     'tag'
     """
-    found = _NAMES.get(name.lower().replace("_", "-")) if isinstance(name, str) else None
-    if found is None:
-        raise bad("task", f"one of {', '.join(TASKS)}", name, guess(name, _NAMES))
-    return found
+    names = {alias: task for task in TASKS.values() for alias in (task.name, *task.aliases)}
+    task = names.get(name.lower().replace("_", "-")) if isinstance(name, str) else None
+    if task is None:
+        raise bad("task", f"one of {', '.join(TASKS)}", name, guess(name, names))
+    return task
 
 
-def one_of(name: str, value: object, allowed: Iterable[str]) -> str:
-    """`value` if it is one of the allowed names, else the error that lists them."""
-    choices = list(allowed)
-    if isinstance(value, str) and value in choices:
-        return value
-    raise bad(name, f"one of {', '.join(choices)}", value, guess(value, choices))
+def task_of(architecture: str) -> Task:
+    """The task whose Hugging Face classes end so."""
+    return next(task for task in TASKS.values() if task.architecture == architecture)
 
 
-def wrong_task(verb: str, task: str) -> InputError:
-    """The error for a verb that a model was not loaded for."""
-    return bad("task", f"{verb} to call {verb}()", task, f"Load the model with task={verb!r}.")
+def build(config: ModelConfig, task: str, *, labels: int = 2, **options: object) -> TaskModel:
+    """A model with new weights for a task; `labels` counts the classes, `options` go to the pooling of "encode".
+
+    >>> from longspan.families.longformer.model import LongformerConfig
+    >>> tiny = LongformerConfig(vocab_size=9, width=8, layers=2, heads=2, feed_forward=16, radius=3)
+    >>> build(tiny, "classify", labels=3).head.out
+    Linear(8, 3)
+    """
+    whole("labels", labels, 1, most=2**20)
+    if not hasattr(config, "backbone"):
+        raise bad("config", "the config of a family, such as LongformerConfig", type(config).__name__)
+    model = task_named(task).build(config.backbone(), labels=labels, **options)
+    table: nn.Embedding = model.backbone.word_embeddings
+    words = table.weight.data.clone() if model.decodes_words else None
+    init_weights(model.head, model.config.init_std)
+    if words is not None:
+        table.weight.data = words  # tied to the head, which has just been drawn anew
+    return model

@@ -1,96 +1,158 @@
-"""Summarise: a text about a whole document."""
+"""Summarize: a text about a whole document."""
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import fields
-from typing import Any
+from functools import partial
+from typing import Any, NotRequired, TypedDict
 
 import torch
+from torch import Tensor
 
 from longspan.errors import InputError, bad, no_option, whole
-from longspan.generation.names import NAMES, stated, translated
-from longspan.generation.options import Writing
-from longspan.generation.run import generate
-from longspan.generation.search import Text
-from longspan.models.task import evaluating
-from longspan.models.writer import Writer
-from longspan.tasks.documents import Document
-from longspan.tasks.inputs import listed
-from longspan.tasks.options import Options
-from longspan.tasks.run import PATIENCE, batched, on
+from longspan.families.backbone import Backbone
+from longspan.families.seq2seq.lm import Seq2SeqLM
+from longspan.families.seq2seq.model import Seq2Seq
+from longspan.families.task_model import evaluating
+from longspan.generation.config import (
+    NAMES,
+    TOTAL_LENGTHS,
+    GenerationConfig,
+    new_token_lengths,
+    stated_options,
+)
+from longspan.generation.generate import generate
+from longspan.generation.search import Hypothesis
+from longspan.nn.heads import LMHead
+from longspan.pipeline import inputs
+from longspan.pipeline.documents import Document, prepare
+from longspan.pipeline.options import Options, ReadingOptions
+from longspan.pipeline.run import PATIENCE, Pipeline, batched, on
+from longspan.tasks.base import Task, no_decoder_for
+from longspan.tasks.metrics import rouge
 from longspan.text.stream import TextStream
 from longspan.text.tokenizer import Tokenizer
 
-PAPERS = {"beams": 4, "length_penalty": 2.0, "no_repeat": 3, "early_stopping": True}
+PAPERS = {"num_beams": 4, "length_penalty": 2.0, "no_repeat_ngram_size": 3, "early_stopping": True}
 """As BART and LED write summaries, where a folder says nothing about it."""
-LONGEST = 256
+MAX_NEW_TOKENS = 256
 """Tokens of a summary, where nobody says anything about it."""
-STYLE = frozenset({*PAPERS, "longest", "shortest", "sample"})
-"""What a folder has to say something of, to be followed in all of it."""
-DRAWING = ("temperature", "top_k", "top_p")
+STYLE = frozenset({*PAPERS, "max_new_tokens", "min_new_tokens", "do_sample"})
+"""A folder that says anything of these is followed in all of them."""
+SAMPLING = ("temperature", "top_k", "top_p")
 READING = frozenset(field.name for field in fields(Options))
-WRITING = frozenset(field.name for field in fields(Writing))
+WRITING = frozenset({*NAMES, *TOTAL_LENGTHS})
 
-Shown = Callable[[str], object]
-"""Called with each piece of a text that is being written; the text ends there if it is False."""
+OnText = Callable[[str], object]
+"""Called with each piece of a text as it is generated; the text ends there if it returns False."""
 
 
-def divided(given: Mapping[str, Any]) -> tuple[dict[str, Any], dict[str, Any]]:
-    """Options of reading, and options of writing under our names, from a mixture."""
-    reading = {name: value for name, value in given.items() if name in READING}
-    writing = {name: value for name, value in given.items() if name not in READING}
+class GenerationOptions(ReadingOptions, total=False):
+    """Options of generation, by transformers' names, beside how documents are read."""
+
+    num_beams: int | None
+    max_new_tokens: int | None
+    max_length: int | None
+    min_new_tokens: int | None
+    min_length: int | None
+    length_penalty: float | None
+    length_penalty_form: str | None
+    early_stopping: bool | str | None
+    no_repeat_ngram_size: int | None
+    bad_words_ids: Sequence[Sequence[int]] | None
+    forced_bos_token_id: int | None
+    forced_eos_token_id: int | None
+    do_sample: bool | None
+    temperature: float | None
+    top_k: int | None
+    top_p: float | None
+    num_return_sequences: int | None
+
+
+class Summary(TypedDict):
+    """A text about a document, and what was read of it; `summaries` where several were asked for."""
+
+    summary_text: str
+    n_tokens: int
+    truncated: int
+    summaries: NotRequired[list[str]]
+
+
+def build(backbone: Backbone, *, labels: int = 2) -> Seq2SeqLM:
+    """A model with a new head."""
+    if not isinstance(backbone, Seq2Seq):
+        raise no_decoder_for("summarize", backbone)
+    return Seq2SeqLM(backbone, LMHead(backbone.word_embeddings))
+
+
+def loss(model: Seq2SeqLM, *batch: Any, **options: Any) -> Tensor:
+    """Mean cross-entropy of the summaries: see `Seq2SeqLM.loss`."""
+    return model.loss(*batch, **options)
+
+
+def divided(options: Mapping[str, Any]) -> tuple[dict[str, Any], dict[str, Any]]:
+    """Options of reading and options of generation, from a mixture."""
+    reading = {name: value for name, value in options.items() if name in READING}
+    writing = {name: value for name, value in options.items() if name not in READING}
     for name in writing:
-        if name not in WRITING and name not in NAMES:
-            raise no_option(name, sorted(WRITING | READING | {*NAMES, "query", "seed", "stream"}))
-    return reading, translated(writing)
+        if name not in WRITING:
+            raise no_option(name, sorted(WRITING | READING | {"query", "seed", "stream"}))
+    return reading, new_token_lengths(writing)
 
 
-def own_writing(config: Mapping[str, Any], generation: Mapping[str, Any]) -> dict[str, Any]:
+def own_style(config: Mapping[str, Any], generation: Mapping[str, Any]) -> dict[str, Any]:
     """How a model writes by its config.json and generation_config.json, else as papers have it.
 
     A folder that says something about its style is followed as transformers follows it, in all but lengths.
     """
     tasks = config.get("task_specific_params")
     usual = tasks.get("summarization") if isinstance(tasks, Mapping) else None
-    said: dict[str, Any] = {}
+    stated: dict[str, Any] = {}
     for part in (config, usual, generation):
-        said |= stated(part) if isinstance(part, Mapping) else {}
-    return said if said.keys() & STYLE else PAPERS | said
+        stated |= stated_options(part) if isinstance(part, Mapping) else {}
+    return stated if stated.keys() & STYLE else PAPERS | stated
 
 
-def chosen(asked: Mapping[str, Any], own: Mapping[str, Any], *, positions: int, vocab: int) -> Writing:
+def combined(
+    asked: Mapping[str, Any], own: Mapping[str, Any], *, positions: int, vocab: int
+) -> GenerationConfig:
     """What was asked for, and else the model's own way, which gives way where the two do not go together.
 
-    >>> own = {"beams": 4, "shortest": 56, "longest": 142}
-    >>> chosen({"longest": 20}, own, positions=1024, vocab=9).shortest
+    >>> own = {"num_beams": 4, "min_new_tokens": 56, "max_new_tokens": 142}
+    >>> combined({"max_new_tokens": 20}, own, positions=1024, vocab=9).min_new_tokens
     20
     """
-    wanted = {"beams": 1, "longest": LONGEST, "shortest": 0, "count": 1, "sample": False} | dict(own)
+    usual = {"num_beams": 1, "max_new_tokens": MAX_NEW_TOKENS, "min_new_tokens": 0}
+    config = usual | {"num_return_sequences": 1, "do_sample": False} | dict(own)
     try:
-        longest, shortest, beams = (whole(name, wanted[name], 0) for name in ("longest", "shortest", "beams"))
-        if asked.get("longest") is not None:
-            wanted["shortest"] = min(shortest, whole("longest", asked["longest"], 1))
-        wanted["longest"] = min(positions, max(longest, whole("shortest", asked.get("shortest", 0), 0)))
-        if asked.get("sample"):
-            wanted["beams"] = 1
-        elif "count" in asked:
-            wanted["beams"] = max(beams, whole("count", asked["count"], 1))
-        wanted |= asked
-        if not wanted["sample"]:
-            wanted = {name: value for name, value in wanted.items() if name not in DRAWING or name in asked}
-        return Writing().but(**wanted).fitting(positions=positions, vocab=vocab)
+        most, least, beams = (
+            whole(name, config[name], 0) for name in ("max_new_tokens", "min_new_tokens", "num_beams")
+        )
+        if asked.get("max_new_tokens") is not None:
+            config["min_new_tokens"] = min(least, whole("max_new_tokens", asked["max_new_tokens"], 1))
+        floor = whole("min_new_tokens", asked.get("min_new_tokens", 0), 0)
+        config["max_new_tokens"] = min(positions, max(most, floor))
+        if asked.get("do_sample"):
+            config["num_beams"] = 1
+        elif "num_return_sequences" in asked:
+            count = whole("num_return_sequences", asked["num_return_sequences"], 1)
+            config["num_beams"] = max(beams, count)
+        config |= asked
+        if not config["do_sample"]:
+            config = {name: value for name, value in config.items() if name not in SAMPLING or name in asked}
+        return GenerationConfig().but(**config).fitting(positions=positions, vocab=vocab)
     except InputError as error:
         if any(f"`{name}`" in str(error) for name in own if name not in asked):
             raise InputError(f"{error} The model's own settings are {dict(own)}.") from None
         raise
 
 
-def with_queries(texts: Sequence[str], query: Any) -> list[str]:
-    """Documents behind what is asked about them, a blank line between (as in SCROLLS, Shaham et al. 2022)."""
+def with_queries(texts: Sequence[str], query: object) -> list[str]:
+    """Documents with the query before them and a blank line between (as in SCROLLS, Shaham et al. 2022)."""
     if query is None:
         return list(texts)
     wanted = f"one text, or one for each of the {len(texts)} documents"
-    queries = [query] if isinstance(query, str) else listed("query", query, wanted)
+    queries = [query] if isinstance(query, str) else inputs.listed("query", query, wanted)
     for one in queries:
         if not isinstance(one, str) or not one.strip():
             raise bad("query", "a text with something in it", one)
@@ -101,29 +163,29 @@ def with_queries(texts: Sequence[str], query: Any) -> list[str]:
 
 
 def write(
-    model: Writer,
+    model: Seq2SeqLM,
     tokenizer: Tokenizer,
     documents: Sequence[Document],
     options: Options,
-    writing: Writing,
+    config: GenerationConfig,
     *,
     seed: int | None = None,
-    shown: Shown | None = None,
-) -> list[dict[str, Any]]:
-    """For each document {summary_text, n_tokens, truncated}, and `summaries` where several are written.
+    on_text: OnText | None = None,
+) -> list[Summary]:
+    """For each document {summary_text, n_tokens, truncated}, and `summaries` where several are asked for.
 
-    What is drawn depends on `seed` and the document alone. The rows of what is written are counted as if they
-    were read, so that the budget of tokens bounds them, too.
+    What is sampled depends on `seed` and the document alone. Generated tokens count as if they were read, so
+    that the budget of tokens bounds them, too.
     """
-    if shown is not None and (len(documents) > 1 or writing.count > 1):
+    if on_text is not None and (len(documents) > 1 or config.num_return_sequences > 1):
         raise bad("stream", "None where several texts are written", "a function", "Ask for one.")
     if seed is not None:
         whole("seed", seed, 0, most=2**63 - 1)
-        options = options.but(deterministic=options.deterministic or writing.sample)
-    rows = max(writing.beams, writing.count) * (writing.longest or 0)
+        options = options.but(deterministic=options.deterministic or config.do_sample)
+    rows = max(config.num_beams, config.num_return_sequences) * (config.max_new_tokens or 0)
     batches = batched(model, documents, options, more=rows)
-    stream = None if shown is None else _Stream(tokenizer, shown)
-    found: dict[int, list[Text]] = {}
+    stream = None if on_text is None else _Stream(tokenizer, on_text)
+    generated: dict[int, list[Hypothesis]] = {}
     with evaluating(model), _bar(len(documents), options.progress if stream is None else False) as bar:
         for batch in batches:
             bar.tell(f"reading {batch.layout.size:,} tokens")
@@ -132,44 +194,50 @@ def write(
                 model,
                 part.ids,
                 part.layout,
-                writing,
+                config,
                 generator=None if seed is None else torch.Generator().manual_seed(seed),
-                told=None if stream is None else stream.told,
+                on_token=None if stream is None else stream.on_token,
                 stop=bar.stepped,
                 global_first=False,  # what is global was chosen before
             )
-            found.update(zip(batch.index, texts, strict=True))
+            generated.update(zip(batch.index, texts, strict=True))
             bar.done(len(texts))
     if stream is not None:
         stream.end()
-    several = writing.count > 1
-    return [_result(document, tokenizer, found[i], several) for i, document in enumerate(documents)]
+    several = config.num_return_sequences > 1
+    return [_result(document, tokenizer, generated[i], several) for i, document in enumerate(documents)]
 
 
-def _result(document: Document, tokenizer: Tokenizer, texts: Sequence[Text], several: bool) -> dict[str, Any]:
+def _result(document: Document, tokenizer: Tokenizer, texts: Sequence[Hypothesis], several: bool) -> Summary:
     known = tokenizer.vocab_size  # a model may have more rows than its tokenizer has words
     written = [tokenizer.decode([t for t in text.tokens if t < known], special=False) for text in texts]
     reading = document.reading
-    found = {"summary_text": written[0], "n_tokens": reading.n_tokens, "truncated": reading.truncated}
-    return found | ({"summaries": written} if several else {})
+    summary: Summary = {
+        "summary_text": written[0],
+        "n_tokens": reading.n_tokens,
+        "truncated": reading.truncated,
+    }
+    if several:
+        summary["summaries"] = written
+    return summary
 
 
 class _Stream:
     """Shows the text of tokens as they come, until it is told to stop."""
 
-    def __init__(self, tokenizer: Tokenizer, shown: Shown) -> None:
-        self._text, self._shown, self._known = TextStream(tokenizer), shown, tokenizer.vocab_size
+    def __init__(self, tokenizer: Tokenizer, on_text: OnText) -> None:
+        self._text, self._on_text, self._known = TextStream(tokenizer), on_text, tokenizer.vocab_size
         self._more = True
 
-    def told(self, document: int, token: int) -> bool:
+    def on_token(self, document: int, token: int) -> bool:
         piece = self._text.add(token) if token < self._known else ""
-        self._more = not piece or self._shown(piece) is not False
+        self._more = not piece or self._on_text(piece) is not False
         return self._more
 
     def end(self) -> None:
         rest = self._text.end()
         if rest and self._more:
-            self._shown(rest)
+            self._on_text(rest)
 
 
 class _Bar:
@@ -202,3 +270,41 @@ def _bar(documents: int, shown: bool | None) -> Iterator[_Bar]:
     look = {"unit": " documents", "leave": False, "miniters": 0}  # 0: steps are shown, not documents alone
     with tqdm(total=documents, disable=hide, delay=delay, **look) as made:
         yield _Bar(made)
+
+
+def summarize(
+    pipeline: Pipeline,
+    texts: object,
+    query: object,
+    style: tuple[Mapping[str, Any], Mapping[str, Any]],
+    *,
+    stream: OnText | None,
+    seed: int | None,
+    options: Mapping[str, Any],
+) -> list[Summary]:
+    """A summary of each document; `style` is what config.json and generation_config.json say of it."""
+    model = pipeline.model
+    assert isinstance(model, Seq2SeqLM)
+    reading, asked = divided(options)
+    settings = pipeline.options.but(**reading)
+    sizes = model.backbone.config
+    config = combined(asked, own_style(*style), positions=sizes.positions, vocab=sizes.vocab_size)
+    taken = inputs.documents("texts", texts)
+    encodings = pipeline.tokenizer.encode_many(with_queries(taken.items, query))
+    documents = prepare(model, SUMMARIZE.reading, taken.names, encodings, settings)
+    return write(model, pipeline.tokenizer, documents, settings, config, seed=seed, on_text=stream)
+
+
+SUMMARIZE = Task(
+    name="summarize",
+    aliases=("summarization", "text2text-generation"),
+    architecture="ForConditionalGeneration",
+    build=build,
+    inputs=partial(inputs.documents, "texts"),
+    loss=loss,
+    decode=_result,
+    metric=rouge,
+    global_tokens="first",
+    windows=False,
+    disk_name="summarise",
+)

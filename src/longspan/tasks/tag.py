@@ -1,42 +1,68 @@
 """Tag: a label for every token, and the entities that tokens of like labels make."""
 
 import json
-from collections.abc import Iterable, Iterator, Sequence
-from typing import Any, NamedTuple
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from functools import partial
+from typing import NamedTuple, TypedDict
 
 import numpy as np
 from torch import Tensor
 from torch.nn import functional as F
 
-from longspan.errors import bad
-from longspan.models.task import TaskModel
+from longspan.errors import bad, one_of
+from longspan.families.backbone import Backbone
+from longspan.families.task_model import TaskModel
+from longspan.nn.chunked_cross_entropy import IGNORE_INDEX
+from longspan.nn.heads import TokenHead
+from longspan.pipeline import inputs
+from longspan.pipeline.documents import Document, Found
+from longspan.pipeline.packing import Batch
+from longspan.pipeline.run import Pipeline, Results, by_document, head_output
 from longspan.shapes import FloatArray
-from longspan.tasks.documents import Document
-from longspan.tasks.run import by_document, scores
-from longspan.text.packing import Batch
+from longspan.tasks.base import Task, no_decoder_for
+from longspan.tasks.metrics import set_f1
 from longspan.text.tokenizer import Tokenizer
 
 STRATEGIES = ("none", "simple", "first", "average", "max")
-"""Tokens as they are, or entities: of tokens, or of words labelled by their first, mean or surest token."""
-IGNORED = -100
+"""Tokens as they are, or entities: of tokens, or of words labeled by their first, mean or surest token."""
+
+
+class Entity(TypedDict, total=False):
+    """A labeled token (entity, index), or an entity of several (entity_group); start and end count characters."""
+
+    entity: str
+    entity_group: str
+    score: float
+    index: int
+    word: str
+    start: int
+    end: int
+
+
+def build(backbone: Backbone, *, labels: int) -> TaskModel:
+    """A model with a new head."""
+    if backbone.config.has_decoder:
+        raise no_decoder_for("tag", backbone)
+    c = backbone.config.encoder
+    return TaskModel(backbone, TokenHead(c.width, labels, dropout=c.dropout), "ForTokenClassification")
 
 
 def step(model: TaskModel, batch: Batch) -> Sequence[Tensor]:
     """The labels' probabilities (n, L) of each token, of each piece."""
-    return by_document(scores(model, batch).float().softmax(-1), batch)
+    return by_document(head_output(model, batch).float().softmax(-1), batch)
 
 
-def loss(found: Tensor, labels: Tensor) -> Tensor:
-    """Cross entropy of the scores (N, L) at the rows whose label (N,) is not -100; 0 where there is none.
+def loss(logits: Tensor, labels: Tensor) -> Tensor:
+    """Cross-entropy of the logits (N, L) at the rows whose label (N,) is not -100; 0 where there is none.
 
     >>> import torch
     >>> loss(torch.zeros(3, 2), torch.tensor([1, -100, 0]))
     tensor(0.6931)
     """
-    if labels.shape != found.shape[:1]:
-        raise bad("labels", f"of shape {tuple(found.shape[:1])}", tuple(labels.shape))
-    total = F.cross_entropy(found, labels, ignore_index=IGNORED, reduction="sum")
-    return total / (labels != IGNORED).sum().clamp_min(1)
+    if labels.shape != logits.shape[:1]:
+        raise bad("labels", f"of shape {tuple(logits.shape[:1])}", tuple(labels.shape))
+    total = F.cross_entropy(logits, labels, ignore_index=IGNORE_INDEX, reduction="sum")
+    return total / (labels != IGNORE_INDEX).sum().clamp_min(1)
 
 
 class Token(NamedTuple):
@@ -67,10 +93,10 @@ def tagger(tokenizer: Tokenizer, labels: Sequence[str], strategy: str, ignored: 
     return Tagger(tokenizer, labels, strategy, ignored, model.get("continuing_subword_prefix") or "")
 
 
-def decode(how: Tagger, text: str, document: Document, found: Sequence[FloatArray]) -> list[dict[str, Any]]:
-    """The labelled tokens or entities of a document; a token is read where it stands most centrally."""
+def decode(how: Tagger, text: str, document: Document, outputs: Sequence[FloatArray]) -> list[Entity]:
+    """The labeled tokens or entities of a document; a token is read where it stands most centrally."""
     encoding = document.encoding
-    rows, table = document.joined(found)
+    rows, table = document.joined(outputs)
     tokens = [
         Token(int(row), [int(encoding.ids[row])], likely, *map(int, encoding.offsets[row]))
         for row, likely in zip(rows, table, strict=True)
@@ -85,7 +111,7 @@ def decode(how: Tagger, text: str, document: Document, found: Sequence[FloatArra
     return [entity for entity in entities if entity["entity_group"] not in how.ignored]
 
 
-def _plain(how: Tagger, text: str, token: Token) -> dict[str, Any]:
+def _plain(how: Tagger, text: str, token: Token) -> Entity:
     best = int(token.likely.argmax())
     return {
         "entity": how.labels[best],
@@ -146,7 +172,7 @@ def _name(label: str) -> str:
     return label[2:] if label.startswith(("B-", "I-")) else label
 
 
-def _entity(how: Tagger, text: str, group: Sequence[Token]) -> dict[str, Any]:
+def _entity(how: Tagger, text: str, group: Sequence[Token]) -> Entity:
     label = how.labels[int(group[0].likely.argmax())]
     return {
         "entity_group": label.split("-", 1)[-1],
@@ -161,3 +187,38 @@ def _unknown(how: Tagger, text: str, group: Sequence[Token]) -> str:
     """What stands in the text, where the vocabulary cannot write it."""
     known = all(how.tokenizer.unk not in token.ids for token in group)
     return "" if known else text[group[0].start : group[-1].end]
+
+
+def tag(
+    pipeline: Pipeline,
+    texts: object,
+    labels: Sequence[str],
+    aggregation_strategy: str,
+    ignore_labels: Sequence[str],
+    options: Mapping[str, object],
+) -> Results[Found[Entity]]:
+    """The entities of each text."""
+    taken = inputs.texts("texts", texts)
+    strategy = one_of("aggregation_strategy", aggregation_strategy, STRATEGIES)
+    encodings = pipeline.tokenizer.encode_many(taken.items)
+    read = pipeline.read(TAG.reading, taken.names, encodings, step, options)
+    how = tagger(pipeline.tokenizer, labels, strategy, ignore_labels)
+    results = [
+        Found(decode(how, text, document, outputs), document.reading)
+        for text, (document, outputs) in zip(taken.items, read, strict=True)
+    ]
+    return Results(results, taken.single)
+
+
+TAG = Task(
+    name="tag",
+    aliases=("token-classification", "ner"),
+    architecture="ForTokenClassification",
+    build=build,
+    inputs=partial(inputs.texts, "texts"),
+    loss=loss,
+    decode=decode,
+    metric=set_f1,
+    has_labels=True,
+    head_dropout=True,
+)

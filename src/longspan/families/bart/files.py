@@ -3,12 +3,12 @@
 from collections.abc import Mapping
 from typing import Any
 
-from longspan.checkpoints.families.base import Family
-from longspan.checkpoints.schema import Raw, flag, made, refuse_unsupported, text
 from longspan.errors import bad, whole
-from longspan.models.bert import BertConfig
-from longspan.models.config import LARGEST, EncoderConfig
-from longspan.models.seq2seq import Seq2SeqConfig
+from longspan.families.base import Family
+from longspan.families.bert.model import BertConfig
+from longspan.families.config import LARGEST, EncoderConfig
+from longspan.families.schema import Raw, flag, made, refuse_unsupported, text
+from longspan.families.seq2seq.model import Seq2SeqConfig
 
 READING = {
     "vocab_size": "vocab_size",
@@ -76,7 +76,7 @@ def read_fields(
         given["eos_token_id"] = given["eos_token_id"][0]
     text(given, "activation_function")
     read, written = ({ours: given[theirs] for theirs, ours in names.items()} for names in (READING, WRITING))
-    encoder = made(kind, read | {"types": 0, "norm_eps": 1e-5} | reader, READING)
+    encoder = made(kind, read | {"token_types": 0, "norm_eps": 1e-5} | reader, READING)
     return made(Seq2SeqConfig, written | writer | {"encoder": encoder}, WRITING)
 
 
@@ -109,9 +109,9 @@ def write(config: Seq2SeqConfig) -> dict[str, Any]:
 
 
 def unlike_bart(config: Seq2SeqConfig, offset: int, *, same: bool, pegasus: bool = False) -> str | None:
-    """What none has words for; with `same`, encoder and decoder have the same number of positions."""
+    """What no such family has words for; with `same`, encoder and decoder have the same number of positions."""
     encoder = config.encoder
-    if encoder.buckets or encoder.types:
+    if encoder.buckets or encoder.token_types:
         return "token types or biases by distance before a decoder"
     if not (config.bias or pegasus):
         return "attention without biases"
@@ -175,20 +175,24 @@ BART = Family(
     model_type="bart",
     name="Bart",
     own_type="longspan-seq2seq",
-    kind=Seq2SeqConfig,
+    config=Seq2SeqConfig,
     prefix="model.",
     heads={
-        "encode": {},
-        "summarise": {"decoder": "lm_head", "bias": "final_logits_bias"},
-        "classify": {"dense": "classification_head.dense", "out": "classification_head.out_proj"},
-        "answer": {"out": "qa_outputs"},
+        "Model": {},
+        "ForConditionalGeneration": {"decoder": "lm_head", "bias": "final_logits_bias"},
+        "ForSequenceClassification": {
+            "dense": "classification_head.dense",
+            "out": "classification_head.out_proj",
+        },
+        "ForQuestionAnswering": {"out": "qa_outputs"},
     },
-    ties={"lm_head.weight": "{body}shared.weight"},
-    body_ties={f"{{body}}{name}": "{body}shared.weight" for name in _TIED},
+    ties={"lm_head.weight": "{backbone}shared.weight"},
+    backbone_ties={f"{{backbone}}{name}": "{backbone}shared.weight" for name in _TIED},
     read=read,
     write=write,
     cannot=cannot,
-    body=WORDS | side("encoder", _SELF) | DECODER,
-    pretrained="summarise",
-    bare="summarise",
+    backbone=WORDS | side("encoder", _SELF) | DECODER,
+    fields=frozenset(FIELDS),
+    pretrained="ForConditionalGeneration",
+    bare="ForConditionalGeneration",
 )

@@ -1,30 +1,32 @@
-"""BERT, RoBERTa, XLM-R, MiniLM and ELECTRA: the short models that people lengthen (Devlin et al. 2019)."""
+"""BERT and the short models with its body, such as MiniLM and ELECTRA (Devlin et al. 2019)."""
 
 from dataclasses import dataclass
+from typing import ClassVar
 
-from torch import Tensor, nn
+from torch import Tensor
 
-from longspan.engine.plan import plan
 from longspan.errors import bad, whole
+from longspan.families import backbone
+from longspan.families.attention_spec import AttentionSpec, LayerSpecs
+from longspan.families.backbone import Backbone
+from longspan.families.config import EncoderConfig
 from longspan.layout import Layout
-from longspan.models import body
-from longspan.models.calls import Call, Calls
-from longspan.models.config import EncoderConfig
-from longspan.nn.attention import SelfAttention
 from longspan.patterns import Full, Pattern, Window
 
 
 @dataclass(frozen=True, kw_only=True)
 class BertConfig(EncoderConfig):
-    """Sizes of BERT; RoBERTa's family has position_offset 2 and one type.
+    """Sizes of BERT, and how far a token sees.
 
     >>> BertConfig(radius=128).pattern
     Window(128)
     """
 
+    family: ClassVar[str] = "Bert"
+
     vocab_size: int = 30522
     positions: int = 512
-    types: int = 2
+    token_types: int = 2
     norm_eps: float = 1e-12
     radius: int | None = None
     "Tokens seen on each side; None: all."
@@ -32,7 +34,7 @@ class BertConfig(EncoderConfig):
     def __post_init__(self) -> None:
         super().__post_init__()
         if self.buckets:
-            raise bad("buckets", "0 in a BERT", self.buckets, "Use MPNetConfig for biases by distance.")
+            raise bad("buckets", "0 in a BERT", self.buckets, "Biases by distance need another family.")
         if self.radius is not None:
             whole("radius", self.radius, 1)
 
@@ -41,13 +43,23 @@ class BertConfig(EncoderConfig):
         """What each token sees."""
         return Full() if self.radius is None else Window(self.radius)
 
-    def calls(self, layout: Layout) -> Calls:
-        """What each layer attends to, for pictures and reports."""
+    @property
+    def full_attention(self) -> bool:
+        return self.radius is None
+
+    @property
+    def exact_up_to(self) -> int:
+        return self.positions if self.radius is None else self.radius + 1
+
+    def attention(self, layout: Layout, *, training: bool = False) -> LayerSpecs:
         name = "all tokens" if self.radius is None else "window"
-        return ((Call(name=name, pattern=self.pattern, queries=layout, keys=layout),),) * self.layers
+        return ((AttentionSpec(name=name, pattern=self.pattern, queries=layout, keys=layout),),) * self.layers
+
+    def backbone(self) -> Backbone:
+        return Bert(self)
 
 
-class Bert(nn.Module):
+class Bert(Backbone):
     """ids (N,) of the documents of a layout to hidden states (N, C).
 
     >>> import torch
@@ -56,15 +68,16 @@ class Bert(nn.Module):
     torch.Size([9, 8])
     """
 
+    config: BertConfig
+
     def __init__(self, config: BertConfig) -> None:
         super().__init__()
         self.config = config
-        self.embeddings = body.embeddings(config)
-        self.layers = body.layers(config, SelfAttention)
-        self.checkpointing = False
-        body.initialise(self, config.init_std)
+        self.embeddings = backbone.embeddings(config)
+        self.layers = backbone.layers(config, backbone.self_attentions(config))
+        backbone.init_weights(self, config.init_std)
 
-    def forward(self, ids: Tensor, layout: Layout, types: Tensor | None = None) -> Tensor:
-        x = self.embeddings(ids, layout, types)
-        pairs = plan(self.config.pattern, layout, heads=self.config.heads)
-        return body.run(self.layers, x, [(pairs,)] * self.config.layers, checkpointing=self.checkpointing)
+    def forward(self, ids: Tensor, layout: Layout, token_types: Tensor | None = None) -> Tensor:
+        x = self.embeddings(ids, layout, token_types)
+        inputs = [(spec.plan(self.config.heads),) for (spec,) in self.config.attention(layout)]
+        return backbone.run(self.layers, x, inputs, gradient_checkpointing=self.gradient_checkpointing)

@@ -3,11 +3,12 @@
 from dataclasses import replace
 from typing import Any
 
-from longspan.checkpoints.families.base import PRETRAINING, unlike_bert
-from longspan.checkpoints.families.bert import BERT
-from longspan.checkpoints.schema import Raw, common, flag, made, shared, text
 from longspan.errors import bad, whole
-from longspan.models.bigbird import BigBirdConfig
+from longspan.families.base import PRETRAINING, unlike_bert
+from longspan.families.bert.files import BERT
+from longspan.families.bigbird.lengthen import TO_BIGBIRD
+from longspan.families.bigbird.model import BigBirdConfig
+from longspan.families.schema import Raw, common, flag, made, shared, text
 
 DEFAULTS = {"vocab_size": 50358, "hidden_act": "gelu_new", "max_position_embeddings": 4096}
 ATTENTION = {"block_sparse": "sparse", "original_full": "full"}
@@ -20,15 +21,15 @@ def read_blocks(raw: Raw) -> dict[str, Any]:
     if kind not in ATTENTION:
         raise bad("attention_type", f"one of {', '.join(ATTENTION)}", kind)
     return {
-        "attention": ATTENTION[kind],
+        "attention_type": ATTENTION[kind],
         "block": whole("block_size", given["block_size"], 1),
         "random_blocks": whole("num_random_blocks", given["num_random_blocks"], 0),
     }
 
 
 def write_blocks(config: BigBirdConfig) -> dict[str, Any]:
-    """The same the other way round; a decoder is causal there only with full attention, which ours has."""
-    full = config.causal or config.attention == "full"
+    """The reverse; there a decoder is causal only with full attention, which ours has."""
+    full = config.causal or config.attention_type == "full"
     return {
         "attention_type": "original_full" if full else "block_sparse",
         "block_size": config.block,
@@ -38,7 +39,7 @@ def write_blocks(config: BigBirdConfig) -> dict[str, Any]:
 
 def unlike_blocks(config: BigBirdConfig) -> str | None:
     """What Hugging Face has no words for in what is seen."""
-    if config.attention == "full" or config.causal:
+    if config.attention_type == "full" or config.causal:
         return None
     if config.random != "hf":
         return "another plan of random blocks"
@@ -77,8 +78,6 @@ def write(config: BigBirdConfig) -> dict[str, Any]:
 
 def cannot(config: BigBirdConfig) -> str | None:
     """What Hugging Face has no words for."""
-    if config.bert_heads:
-        return "heads of BERT"
     if config.position_offset:
         return "positions that do not begin at 0"
     if not config.out_bias:
@@ -86,33 +85,46 @@ def cannot(config: BigBirdConfig) -> str | None:
     return unlike_blocks(config) or unlike_bert(config, rescales=True)
 
 
-_POOLER = ("{body}pooler",)
+_POOLER = ("{backbone}pooler",)
 BIGBIRD = replace(
     BERT,
     model_type="big_bird",
     name="BigBird",
     own_type="longspan-bigbird",
-    kind=BigBirdConfig,
+    config=BigBirdConfig,
     heads={
         **BERT.heads,
-        "encode": {"dense": "{body}pooler"},
-        "classify": {"dense": "classifier.dense", "out": "classifier.out_proj"},
-        "answer": {
+        "Model": {"dense": "{backbone}pooler"},
+        "ForSequenceClassification": {"dense": "classifier.dense", "out": "classifier.out_proj"},
+        "ForQuestionAnswering": {
             "feed_forward.up": "qa_classifier.intermediate.dense",
             "feed_forward.down": "qa_classifier.output.dense",
             "norm": "qa_classifier.output.LayerNorm",
             "out": "qa_classifier.qa_outputs",
         },
-        "choose": {"dense": "{body}pooler", "out": "classifier"},
+        "ForMultipleChoice": {"dense": "{backbone}pooler", "out": "classifier"},
     },
+    head_style="bigbird",
     read=read,
     write=write,
     cannot=cannot,
-    spare={
+    fields=frozenset(
+        {
+            *("attention_type", "block_size", "num_random_blocks"),
+            *("use_bias", "rescale_embeddings", "is_decoder"),
+        }
+    ),
+    heads_in_old_files=lambda stored: "bert" if stored.get("bert_heads") else "bigbird",
+    unused={
         "ForMaskedLM": _POOLER,
         "ForCausalLM": _POOLER,
         PRETRAINING: (*_POOLER, "cls.seq_relationship"),
         "ForSequenceClassification": _POOLER,
         "ForTokenClassification": _POOLER,
+    },
+    lengthening=TO_BIGBIRD,
+    presets={
+        "bigbird-base": BigBirdConfig(),
+        "bigbird-large": BigBirdConfig(width=1024, layers=24, heads=16, feed_forward=4096),
     },
 )

@@ -2,9 +2,11 @@
 
 import re
 from dataclasses import replace
-from typing import Any
+from typing import Any, cast
 
-from longspan.checkpoints.families.bart import (
+from longspan.checkpoints.safe_files import Part
+from longspan.checkpoints.store import Weights
+from longspan.families.bart.files import (
     BART,
     DECODER,
     DEFAULTS,
@@ -15,12 +17,10 @@ from longspan.checkpoints.families.bart import (
     unlike_bart,
     write_fields,
 )
-from longspan.checkpoints.families.bigbird import read_blocks, unlike_blocks, write_blocks
-from longspan.checkpoints.safe_files import Part
-from longspan.checkpoints.schema import Raw, flag
-from longspan.checkpoints.store import Weights
-from longspan.models.bigbird import BigBirdConfig
-from longspan.models.seq2seq import Seq2SeqConfig
+from longspan.families.bigbird.files import BIGBIRD, read_blocks, unlike_blocks, write_blocks
+from longspan.families.bigbird.model import BigBirdConfig
+from longspan.families.schema import Raw, flag
+from longspan.families.seq2seq.model import Seq2SeqConfig
 
 _ATTENTION = "self_attn.self"
 USUAL = DEFAULTS | {
@@ -49,8 +49,7 @@ def read(raw: Raw) -> Seq2SeqConfig:
 
 def write(config: Seq2SeqConfig) -> dict[str, Any]:
     """BigBird-Pegasus's config of ours."""
-    encoder = config.encoder
-    assert isinstance(encoder, BigBirdConfig)
+    encoder = cast(BigBirdConfig, config.encoder)
     own = {
         "max_position_embeddings": config.positions,
         "scale_embedding": encoder.rescale_embeddings,
@@ -61,8 +60,7 @@ def write(config: Seq2SeqConfig) -> dict[str, Any]:
 
 def cannot(config: Seq2SeqConfig) -> str | None:
     """What BigBird-Pegasus has no words for."""
-    encoder = config.encoder
-    assert isinstance(encoder, BigBirdConfig)
+    encoder = cast(BigBirdConfig, config.encoder)
     if not config.bias == encoder.bias == encoder.out_bias:
         return "biases in some projections only"
     if encoder.causal:
@@ -70,7 +68,7 @@ def cannot(config: Seq2SeqConfig) -> str | None:
     return unlike_blocks(encoder) or unlike_bart(config, 0, same=True, pegasus=True)
 
 
-BODY = (
+BACKBONE = (
     WORDS
     | DECODER
     | side(
@@ -135,7 +133,7 @@ def _renamed(module: str) -> list[str]:
     """What a module of the original code is called; itself if it is none of the model's."""
     numbered, general = _LAYER.search(module), _LAYER.sub("layer_#", module)
     number = numbered[1] if numbered else ""
-    found = (dict(zip(ORIGINAL[ours], names, strict=True)).get(general) for ours, names in BODY.items())
+    found = (dict(zip(ORIGINAL[ours], names, strict=True)).get(general) for ours, names in BACKBONE.items())
     return [f"{BART.prefix}{name.replace('#', number)}" for name in found if name] or [module]
 
 
@@ -146,6 +144,7 @@ BIGBIRD_PEGASUS = replace(
     read=read,
     write=write,
     cannot=cannot,
+    fields=BART.fields | BIGBIRD.fields,
     adapt=from_original,
-    body=BODY,
+    backbone=BACKBONE,
 )

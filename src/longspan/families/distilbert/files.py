@@ -2,10 +2,11 @@
 
 from dataclasses import replace
 
-from longspan.checkpoints.families.bert import BERT, read_bert
-from longspan.checkpoints.schema import Raw, flag
 from longspan.errors import bad
-from longspan.models.bert import BertConfig
+from longspan.families.bert.files import BERT
+from longspan.families.bert.files import read as read_bert
+from longspan.families.bert.model import BertConfig
+from longspan.families.schema import Raw, flag
 
 NAMES = {
     "dim": "hidden_size",
@@ -35,17 +36,17 @@ DISTILBERT = replace(
     name="DistilBert",
     prefix="distilbert.",
     heads={
-        "encode": {"dense": "{body}pooler.dense"},
-        "fill": {"dense": "vocab_transform", "norm": "vocab_layer_norm", "decoder": "vocab_projector"},
-        "classify": {"dense": "pre_classifier", "out": "classifier"},
-        "tag": {"out": "classifier"},
-        "answer": {"out": "qa_outputs"},
-        "choose": {"dense": "pre_classifier", "out": "classifier"},
+        "Model": {"dense": "{backbone}pooler.dense"},
+        "ForMaskedLM": {"dense": "vocab_transform", "norm": "vocab_layer_norm", "decoder": "vocab_projector"},
+        "ForSequenceClassification": {"dense": "pre_classifier", "out": "classifier"},
+        "ForTokenClassification": {"out": "classifier"},
+        "ForQuestionAnswering": {"out": "qa_outputs"},
+        "ForMultipleChoice": {"dense": "pre_classifier", "out": "classifier"},
     },
-    ties={"vocab_projector.weight": "{body}embeddings.word_embeddings.weight"},
+    ties={"vocab_projector.weight": "{backbone}embeddings.word_embeddings.weight"},
     read=read,
-    spare={},
-    body={
+    unused={},
+    backbone={
         "embeddings.words": ("embeddings.word_embeddings",),
         "embeddings.positions": ("embeddings.position_embeddings",),
         "embeddings.types": (),
@@ -57,6 +58,7 @@ DISTILBERT = replace(
         "layers.#.feed_forward.down": ("transformer.layer.#.ffn.lin2",),
         "layers.#.feed_forward_norm": ("transformer.layer.#.output_layer_norm",),
     },
-    activations={"classify": "relu", "choose": "relu"},
+    activations={"ForSequenceClassification": "relu", "ForMultipleChoice": "relu"},
     read_only=True,
+    presets={},
 )

@@ -3,12 +3,13 @@
 from dataclasses import replace
 from typing import Any
 
-from longspan.checkpoints.families.bert import BERT, read_bert
-from longspan.checkpoints.families.bert import cannot as cannot_bert
-from longspan.checkpoints.schema import Raw, shared
 from longspan.errors import bad, whole
-from longspan.models.bert import BertConfig
-from longspan.models.config import LARGEST
+from longspan.families.bert.files import BERT
+from longspan.families.bert.files import cannot as cannot_bert
+from longspan.families.bert.files import read as read_bert
+from longspan.families.bert.model import BertConfig
+from longspan.families.config import LARGEST
+from longspan.families.schema import Raw, shared
 
 DEFAULTS = {"embedding_size": 128, "hidden_size": 256, "num_attention_heads": 4, "intermediate_size": 1024}
 SUMMARY = {"summary_type": "first", "summary_use_proj": True, "summary_activation": "gelu"}
@@ -22,17 +23,17 @@ def read(raw: Raw) -> BertConfig:
             raise bad(name, repr(only), raw[name], "Longspan has no such head.")
     size = whole("embedding_size", given["embedding_size"], 1, most=LARGEST)
     config = read_bert(given)
-    return config if size == config.width else replace(config, narrow=size)
+    return config if size == config.width else replace(config, embedding_size=size)
 
 
 def write(config: BertConfig) -> dict[str, Any]:
     """Their config of ours."""
-    return shared(config) | {"embedding_size": config.narrow or config.width}
+    return shared(config) | {"embedding_size": config.embedding_size or config.width}
 
 
 def cannot(config: BertConfig) -> str | None:
     """What Hugging Face has no words for."""
-    return cannot_bert(replace(config, narrow=None))
+    return cannot_bert(replace(config, embedding_size=None))
 
 
 ELECTRA = replace(
@@ -42,19 +43,21 @@ ELECTRA = replace(
     prefix="electra.",
     heads={
         **BERT.heads,
-        "fill": {
+        "ForMaskedLM": {
             "dense": "generator_predictions.dense",
             "norm": "generator_predictions.LayerNorm",
             "decoder": "generator_lm_head",
         },
-        "classify": {"dense": "classifier.dense", "out": "classifier.out_proj"},
-        "choose": {"dense": "sequence_summary.summary", "out": "classifier"},
+        "ForSequenceClassification": {"dense": "classifier.dense", "out": "classifier.out_proj"},
+        "ForMultipleChoice": {"dense": "sequence_summary.summary", "out": "classifier"},
     },
-    ties={"generator_lm_head.weight": "{body}embeddings.word_embeddings.weight"},
+    ties={"generator_lm_head.weight": "{backbone}embeddings.word_embeddings.weight"},
     read=read,
     write=write,
     cannot=cannot,
-    spare={},
-    activations={"fill": "gelu", "classify": "gelu", "choose": "gelu"},
-    pretrained="encode",
+    unused={},
+    activations={"ForMaskedLM": "gelu", "ForSequenceClassification": "gelu", "ForMultipleChoice": "gelu"},
+    pretrained="Model",
+    fields=frozenset({"embedding_size"}),
+    presets={},
 )

@@ -8,13 +8,13 @@ from longspan.layout import Layout
 from longspan.nn.embeddings import check
 from longspan.nn.linear import Linear
 from longspan.shapes import IntArray
-from longspan.text.structure import Structure
+from longspan.structure.structure import Structure
 
 
 class StreamEmbeddings(nn.Module):
     """ids of tokens (N,) and the structure around them to hidden states of both streams (N + G, C).
 
-    Words that are `narrow` are projected to C before anything is added (ALBERT). With 0 `positions` places
+    With an `embedding_size` words are projected to C before anything is added (ALBERT). With 0 `positions` places
     are not told; else place p reads row p + `offset` of its stream's own table. `usual` are the types of
     tokens and of global tokens where none are given.
     """
@@ -24,31 +24,31 @@ class StreamEmbeddings(nn.Module):
         *,
         vocab: int,
         width: int,
-        types: int,
+        token_types: int,
         usual: tuple[int, int],
         positions: int = 0,
         offset: int = 0,
-        narrow: int | None = None,
+        embedding_size: int | None = None,
         eps: float,
         dropout: float,
     ) -> None:
         super().__init__()
-        self.words = nn.Embedding(vocab, width if narrow is None else narrow)
-        self.projection = None if narrow is None else Linear(narrow, width)
-        self.types = nn.Embedding(types, width)
+        self.words = nn.Embedding(vocab, width if embedding_size is None else embedding_size)
+        self.projection = None if embedding_size is None else Linear(embedding_size, width)
+        self.types = nn.Embedding(token_types, width)
         self.positions, self.global_positions = (
             nn.Embedding(positions + offset, width) if positions else None for _ in range(2)
         )
         self.norm, self.global_norm = (nn.LayerNorm(width, eps) for _ in range(2))
         self.limit, self.offset, self.usual, self.dropout = positions or None, offset, usual, dropout
 
-    def forward(self, ids: Tensor, structure: Structure, types: Tensor | None = None) -> Tensor:
+    def forward(self, ids: Tensor, structure: Structure, token_types: Tensor | None = None) -> Tensor:
         long, top = structure.long, structure.globals
         place = top.sites.position - long.lengths[top.sites.document]  # counted in the stream
         words, kinds = _tensor(structure.words, ids), None
         if structure.types is not None:
             kinds = _tensor(structure.types, ids)
-        x = self._embedded(ids, types, long, long.sites.position, 0)
+        x = self._embedded(ids, token_types, long, long.sites.position, 0)
         return torch.cat([x, self._embedded(words, kinds, top, place, 1)])
 
     def _embedded(

@@ -3,11 +3,18 @@
 from dataclasses import replace
 from typing import Any
 
-from longspan.checkpoints.families.bert import BERT
-from longspan.checkpoints.schema import FIELDS, Raw, flag, made, text
 from longspan.errors import bad, whole
-from longspan.models.config import LARGEST
-from longspan.models.etc import EtcConfig
+from longspan.families.bert.files import BERT
+from longspan.families.config import LARGEST
+from longspan.families.etc.lengthen import TO_ETC
+from longspan.families.etc.model import (
+    EtcConfig,
+    bigbird_etc_base,
+    bigbird_etc_large,
+    etc_base,
+    etc_large,
+)
+from longspan.families.schema import FIELDS, Raw, flag, made, text
 
 CONFIG = "etc_config.json"
 DEFAULTS: dict[str, Any] = {
@@ -38,7 +45,7 @@ DEFAULTS: dict[str, Any] = {
 """What a field of etc_config.json that is not there means; the vocabulary's size must be."""
 SAME = {theirs: ours for theirs, ours in FIELDS.items() if theirs in DEFAULTS} | {
     "vocab_size": "vocab_size",
-    "segment_vocab_size": "types",
+    "segment_vocab_size": "token_types",
     "local_radius": "radius",
     "relative_pos_max_distance": "distance",
     "share_feed_forward_params": "share_feed_forward",
@@ -70,7 +77,7 @@ def read(raw: Raw) -> EtcConfig:
     act = text(given, "hidden_act").lower()
     fields |= {
         "activation": "gelu_new" if act == "gelu" else act,  # their gelu is the one with tanh
-        "narrow": None if given["embedding_size"] in (None, width) else given["embedding_size"],
+        "embedding_size": None if given["embedding_size"] in (None, width) else given["embedding_size"],
         "relative": 0 if labels is None else whole("relative_vocab_size", labels, 2 * distance + 4),
         "sharing": next(sharing for sharing, so in shared.items() if so),
         "absolute": positions > 0,
@@ -91,13 +98,22 @@ ETC = replace(
     model_type="etc",
     name="Etc",
     own_type="longspan-etc",
-    kind=EtcConfig,
+    config=EtcConfig,
     prefix="",
-    ties={**BERT.ties, "cls.predictions.decoder.weight": "{body}token_emb_lookup.weight"},
+    ties={**BERT.ties, "cls.predictions.decoder.weight": "{backbone}token_emb_lookup.weight"},
     read=read,
     cannot=lambda config: "a second stream of global tokens",
-    spare={},
-    body={
+    config_file=CONFIG,
+    fields=frozenset(DEFAULTS),
+    lengthening=TO_ETC,
+    presets={
+        "etc-base": etc_base(),
+        "etc-large": etc_large(),
+        "bigbird-etc-base": bigbird_etc_base(),
+        "bigbird-etc-large": bigbird_etc_large(),
+    },
+    unused={},
+    backbone={
         "embeddings.words": ("token_emb_lookup",),
         "embeddings.projection": ("token_emb_lookup.projection",),
         "embeddings.types": ("segment_emb_lookup",),

@@ -9,13 +9,13 @@ from longspan.engine.call import attention
 from longspan.engine.plan import Plan
 from longspan.engine.terms import RelativeKeys, ScoreTable, Term
 from longspan.nn.attention import fresh_dropout
-from longspan.nn.layer import FeedForward, residual
+from longspan.nn.encoder import FEED_FORWARD, FeedForward, residual
 from longspan.nn.linear import Linear
 from longspan.nn.rows import by_rows
 
-PARTS = {"all": 3, "sides": 5, "none": 5}
-"""Queries, keys and values that are made of a row where so much is shared."""
-SHARING = tuple(PARTS)
+PROJECTIONS = {"all": 3, "sides": 5, "none": 5}
+"""Queries, keys and values that a row is projected to, by what is shared."""
+SHARING = tuple(PROJECTIONS)
 OTHERS_FIRST = [0, 3, 4, 1, 2]
 """What `from_global` gives, in the order of `from_long`: what tokens see before what global tokens see."""
 RELATIVE_STD = 0.5
@@ -49,7 +49,7 @@ class TwoStreamAttention(nn.Module):
     `sharing` says which projections are the same. "all": queries, keys and values of all rows. "sides": the
     keys that tokens see, of whichever stream, those that global tokens see, and values likewise. "none": keys
     and values differ by who looks at whom. `relative` labels have keys and scores; 0: there are none.
-    `scratch` is as in SelfAttention, for so many PARTS.
+    `scratch` is as in SelfAttention, for so many PROJECTIONS.
     """
 
     def __init__(
@@ -140,6 +140,12 @@ class TwoStreamLayer(nn.Module):
         self.global_feed_forward = None if share_feed_forward else FeedForward(width, inner, act)
         self.global_feed_forward_norm = None if share_feed_forward else nn.LayerNorm(width, eps)
         self.dropout = dropout
+
+    @property
+    def int8_paths(self) -> tuple[str, ...]:
+        """Its linear layers that may be computed in int8: all but those of global tokens alone."""
+        own = ("qkv", "out", "long_query", "long_kv", "global_kv", "from_long")
+        return (*(f"attention.{name}" for name in own if hasattr(self.attention, name)), *FEED_FORWARD)
 
     def forward(self, x: Tensor, plans: StreamPlans, *, scratch: Tensor | None = None) -> Tensor:
         n, context = plans.long.queries.size, self.attention(x, plans, scratch=scratch)

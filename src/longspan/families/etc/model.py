@@ -1,27 +1,33 @@
 """ETC and BigBird-ETC: long documents with global tokens for their structure (Ainslie et al. 2020).
 
 A document is read in two streams: its tokens, and global tokens, each for a sentence, a paragraph, a
-candidate or a block (`longspan.text.structure`). Tokens see a window and the global tokens, which see all.
+candidate or a block (`longspan.structure`). Tokens see a window and the global tokens, which see all.
 Scores are told how far apart two tokens of one stream are, and which token belongs to which global one.
 BigBird-ETC (Zaheer et al. 2020) is the same model with other sizes.
 """
 
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import Any, ClassVar, NamedTuple
 
 from torch import Tensor, nn
 
-from longspan.engine.plan import plan
 from longspan.engine.relations import Relations
 from longspan.errors import bad, whole
+from longspan.families import backbone
+from longspan.families.attention_spec import AttentionSpec, LayerSpecs
+from longspan.families.backbone import Backbone
+from longspan.families.config import LARGEST, EncoderConfig, GlobalTokenUse, Units
+from longspan.families.etc.embeddings import StreamEmbeddings
+from longspan.families.etc.layers import (
+    PROJECTIONS,
+    SHARING,
+    StreamPlans,
+    TwoStreamAttention,
+    TwoStreamLayer,
+)
 from longspan.layout import Layout
-from longspan.models import body
-from longspan.models.calls import Call, Calls
-from longspan.models.config import LARGEST, EncoderConfig
-from longspan.nn.stream_embeddings import StreamEmbeddings
-from longspan.nn.two_streams import PARTS, SHARING, StreamPlans, TwoStreamAttention, TwoStreamLayer
 from longspan.patterns import Belongs, Full, Pattern, SameTag, ToGlobal, Window
-from longspan.text.structure import SEGMENT, Structure, Words
+from longspan.structure.structure import SEGMENT, Structure, Words
 
 UNITS = ("sentences", "paragraphs", "blocks")
 LONGEST = 1 << 16
@@ -38,8 +44,10 @@ class EtcConfig(EncoderConfig):
     (65536, 4096)
     """
 
+    family: ClassVar[str] = "Etc"
+
     vocab_size: int = 30522
-    types: int = 16
+    token_types: int = 16
     activation: str = "gelu_new"
     norm_eps: float = 1e-12
     absolute: bool = False
@@ -80,7 +88,7 @@ class EtcConfig(EncoderConfig):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        whole("types", self.types, 1)
+        whole("token_types", self.token_types, 1)
         whole("radius", self.radius, 1)
         whole("distance", self.distance, 0)
         whole("relative", self.relative, 0, most=LARGEST)
@@ -95,7 +103,7 @@ class EtcConfig(EncoderConfig):
             if getattr(self, name):
                 raise bad(name, "left out in an ETC, which has no such thing", getattr(self, name))
         for name in ("long_type", "global_type"):
-            whole(name, getattr(self, name), 0, most=self.types - 1)
+            whole(name, getattr(self, name), 0, most=self.token_types - 1)
         for name in ("sentence_id", "question_id", "paragraph_id"):
             whole(name, getattr(self, name), 0, most=self.vocab_size - 1)
         if self.distance and 0 < self.relative < (least := 2 * self.distance + 4):
@@ -126,26 +134,38 @@ class EtcConfig(EncoderConfig):
         words = Words(sentence=self.sentence_id, question=self.question_id, paragraph=self.paragraph_id)
         return Structure.read(layout, block=self.block, most=self.most_globals, words=words)
 
-    def calls(self, layout: Layout) -> Calls:
-        """What each layer attends to, for pictures and reports: tokens, then global tokens."""
-        calls = self.calls_of(self.structure(layout))
-        return (tuple(call for call in calls if call.queries.size),) * self.layers
+    def attention(self, layout: Layout, *, training: bool = False) -> LayerSpecs:
+        specs = self.stream_specs(self.structure(layout))
+        return (tuple(spec for spec in specs if spec.queries.size),) * self.layers
 
-    def plans(self, structure: Structure) -> StreamPlans:
-        """What is computed in every layer."""
-        long, top = (
-            plan(call.pattern, call.queries, call.keys, heads=self.heads, labels=self.labels)
-            for call in self.calls_of(structure)
-        )
-        return StreamPlans(long, top)
-
-    def calls_of(self, structure: Structure) -> tuple[Call, Call]:
+    def stream_specs(self, structure: Structure) -> tuple[AttentionSpec, AttentionSpec]:
         """The attentions of a layer: what tokens see, and what global tokens see."""
-        told = structure.flat() if self.flat else structure
+        used = structure.flat() if self.flat else structure
         return (
-            Call(name="tokens", pattern=self.long_pattern, queries=told.long, keys=told.joined),
-            Call(name="global tokens", pattern=self.global_pattern, queries=told.globals, keys=told.joined),
+            AttentionSpec(name="tokens", pattern=self.long_pattern, queries=used.long, keys=used.joined),
+            AttentionSpec(
+                name="global tokens", pattern=self.global_pattern, queries=used.globals, keys=used.joined
+            ),
         )
+
+    @property
+    def exact_up_to(self) -> int:
+        return self.radius + 1
+
+    @property
+    def global_tokens(self) -> GlobalTokenUse:
+        return "by task" if self.block else "none"
+
+    @property
+    def global_units(self) -> Units | None:
+        return Units(self.units, self.most_globals if self.block else 0)
+
+    def reads_token_types(self, architecture: str) -> bool:
+        # Its own types are not BERT's segments, unless it was made from a BERT.
+        return self.long_type == 0 and super().reads_token_types(architecture)
+
+    def backbone(self) -> "Etc":
+        return Etc(self)
 
 
 def etc_base(**changes: Any) -> EtcConfig:
@@ -183,7 +203,7 @@ class Streams(NamedTuple):
     structure: Structure
 
 
-class Etc(nn.Module):
+class Etc(Backbone):
     """ids (N,) of the documents of a layout to hidden states (N, C), those of the long stream.
 
     Structure is read off the tags of the layout. Without any, each marked token has its own global token, and
@@ -198,39 +218,50 @@ class Etc(nn.Module):
     torch.Size([3, 8])
     """
 
+    config: EtcConfig
+
     def __init__(self, config: EtcConfig) -> None:
         super().__init__()
         self.config = config
         self.embeddings = StreamEmbeddings(
             vocab=config.vocab_size,
             width=config.width,
-            types=config.types,
+            token_types=config.token_types,
             usual=(config.long_type, config.global_type),
             positions=config.positions if config.absolute else 0,
             offset=config.position_offset,
-            narrow=config.narrow,
+            embedding_size=config.embedding_size,
             eps=config.norm_eps,
             dropout=config.dropout,
         )
         self.layers = nn.ModuleList(_layer(config) for _ in range(config.layers))
-        self.checkpointing = False
-        body.initialise(self, config.init_std)
+        backbone.init_weights(self, config.init_std)
 
-    def forward(self, ids: Tensor, layout: Layout, types: Tensor | None = None) -> Tensor:
-        return self.streams(ids, layout, types=types).long
+    def forward(self, ids: Tensor, layout: Layout, token_types: Tensor | None = None) -> Tensor:
+        return self.streams(ids, layout, token_types=token_types).long
 
     def streams(
-        self, ids: Tensor, layout: Layout, structure: Structure | None = None, types: Tensor | None = None
+        self,
+        ids: Tensor,
+        layout: Layout,
+        structure: Structure | None = None,
+        token_types: Tensor | None = None,
     ) -> Streams:
         """Both streams; `structure` says what the layout's tags cannot: which global tokens there are."""
-        found = self.config.structure(layout) if structure is None else structure
-        if found.long.size != layout.size or found.long.documents != layout.documents:
-            raise bad("structure", f"of the {layout.size} tokens of the layout", found.long.size)
-        x = self.embeddings(ids, found, types)
-        seen = [(self.config.plans(found),)] * self.config.layers
-        parts = PARTS[self.config.sharing]
-        x = body.run(self.layers, x, seen, checkpointing=self.checkpointing, parts=parts)
-        return Streams(x[: layout.size], x[layout.size :], found)
+        used = self.config.structure(layout) if structure is None else structure
+        if used.long.size != layout.size or used.long.documents != layout.documents:
+            raise bad("structure", f"of the {layout.size} tokens of the layout", used.long.size)
+        x = self.embeddings(ids, used, token_types)
+        config = self.config
+        plans = StreamPlans(*(spec.plan(config.heads, config.labels) for spec in config.stream_specs(used)))
+        x = backbone.run(
+            self.layers,
+            x,
+            [(plans,)] * config.layers,
+            gradient_checkpointing=self.gradient_checkpointing,
+            projections=PROJECTIONS[config.sharing],
+        )
+        return Streams(x[: layout.size], x[layout.size :], used)
 
 
 def _layer(config: EtcConfig) -> TwoStreamLayer:

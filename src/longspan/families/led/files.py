@@ -1,9 +1,12 @@
 """LED's files, a BART with Longformer's encoder: Hugging Face's, and allenai's original ones."""
 
 from dataclasses import replace
-from typing import Any
+from typing import Any, cast
 
-from longspan.checkpoints.families.bart import (
+from longspan.checkpoints.safe_files import Part
+from longspan.checkpoints.store import Weights
+from longspan.errors import whole
+from longspan.families.bart.files import (
     BART,
     BEFORE,
     DECODER,
@@ -15,13 +18,10 @@ from longspan.checkpoints.families.bart import (
     unlike_bart,
     write_fields,
 )
-from longspan.checkpoints.families.longformer import ORIGINAL, dilation, radii, unlike_window
-from longspan.checkpoints.safe_files import Part
-from longspan.checkpoints.schema import Raw
-from longspan.checkpoints.store import Weights
-from longspan.errors import whole
-from longspan.models.longformer import LongformerConfig
-from longspan.models.seq2seq import Seq2SeqConfig
+from longspan.families.longformer.files import LONGFORMER, ORIGINAL, dilation, radii, unlike_window
+from longspan.families.longformer.model import LongformerConfig
+from longspan.families.schema import Raw
+from longspan.families.seq2seq.model import Seq2SeqConfig
 
 POSITIONS = ("max_encoder_position_embeddings", "max_decoder_position_embeddings")
 _ATTENTION = "self_attn.longformer_self_attn"
@@ -62,19 +62,17 @@ def without_first_rows(raw: Raw, weights: Weights) -> Weights:
 
 def write(config: Seq2SeqConfig) -> dict[str, Any]:
     """LED's config of ours."""
-    assert isinstance(config.encoder, LongformerConfig)
-    assert isinstance(config.encoder.radius, tuple)
-    window = [2 * radius for radius in config.encoder.radius]
+    encoder = cast(LongformerConfig, config.encoder)
+    window = [2 * radius for radius in encoder.radii]
     rows = dict(zip(POSITIONS, (config.encoder.positions, config.positions), strict=True))
     return write_fields(config) | rows | {"attention_window": window}
 
 
 def cannot(config: Seq2SeqConfig) -> str | None:
     """What LED has no words for."""
-    assert isinstance(config.encoder, LongformerConfig)
     if config.encoder.rescale_embeddings:
         return "rescaled embeddings"
-    return unlike_window(config.encoder) or unlike_bart(config, 0, same=False)
+    return unlike_window(cast(LongformerConfig, config.encoder)) or unlike_bart(config, 0, same=False)
 
 
 LED = replace(
@@ -85,9 +83,12 @@ LED = replace(
     read=read,
     write=write,
     cannot=cannot,
+    fields=BART.fields | LONGFORMER.fields,
+    stale=LONGFORMER.stale,
+    is_original=is_original,
     adapt=without_first_rows,
-    gone={"classify": "LED's classifier since its version 5"},
-    body=WORDS
+    gone={"ForSequenceClassification": "LED's classifier since its version 5"},
+    backbone=WORDS
     | DECODER
     | side(
         "encoder",

@@ -3,11 +3,12 @@
 from dataclasses import replace
 from typing import Any
 
-from longspan.checkpoints.families.base import unlike_bert
-from longspan.checkpoints.families.bert import ROBERTA
-from longspan.checkpoints.schema import Raw, common, made, numbers, shared, text
 from longspan.errors import bad, whole
-from longspan.models.longformer import LongformerConfig
+from longspan.families.base import unlike_bert
+from longspan.families.longformer.lengthen import TO_LONGFORMER
+from longspan.families.longformer.model import LongformerConfig
+from longspan.families.roberta.files import ROBERTA
+from longspan.families.schema import Raw, common, made, numbers, shared, text
 
 ORIGINAL = ("attention_dilation", "autoregressive")
 """Fields of allenai's configs, which Hugging Face's never had (attention_mode stands in both)."""
@@ -24,10 +25,10 @@ def is_original(raw: Raw) -> bool:
 
 def read(raw: Raw) -> LongformerConfig:
     """Our config of theirs."""
-    read = common(raw, pad=1, defaults={}, offset=True)
-    layers, original = whole("num_hidden_layers", read["layers"], 1, most=1024), is_original(raw)
+    fields = common(raw, pad=1, defaults={}, offset=True)
+    layers, original = whole("num_hidden_layers", fields["layers"], 1, most=1024), is_original(raw)
     gaps = {"dilation": dilation(raw, layers)} if original else {}
-    return made(LongformerConfig, read | gaps | {"radius": radii(raw, layers, one_sided=original)})
+    return made(LongformerConfig, fields | gaps | {"radius": radii(raw, layers, one_sided=original)})
 
 
 def radii(raw: Raw, layers: int, *, one_sided: bool) -> tuple[int, ...]:
@@ -53,8 +54,7 @@ def dilation(raw: Raw, layers: int) -> tuple[int, ...]:
 
 def write(config: LongformerConfig) -> dict[str, Any]:
     """Their config of ours."""
-    assert isinstance(config.radius, tuple)
-    return shared(config) | {"attention_window": [2 * radius for radius in config.radius]}
+    return shared(config) | {"attention_window": [2 * radius for radius in config.radii]}
 
 
 def cannot(config: LongformerConfig) -> str | None:
@@ -66,13 +66,12 @@ def cannot(config: LongformerConfig) -> str | None:
 
 def unlike_window(config: LongformerConfig) -> str | None:
     """What Hugging Face has no words for in Longformer's attention."""
-    assert isinstance(config.radius, tuple)
     assert isinstance(config.dilation, tuple)
     if any(gap != 1 for gap in config.dilation):
         return "dilation"
     if config.share_global_projections:
         return "shared global projections"
-    divide = not any(max(config.radius) % radius for radius in config.radius)
+    divide = not any(max(config.radii) % radius for radius in config.radii)
     return None if divide else "windows that do not divide the widest"
 
 
@@ -81,9 +80,18 @@ LONGFORMER = replace(
     model_type="longformer",
     name="Longformer",
     own_type="longspan-longformer",
-    kind=LongformerConfig,
+    config=LongformerConfig,
     prefix="longformer.",
     read=read,
     write=write,
     cannot=cannot,
+    fields=frozenset({"attention_window"}),
+    stale=frozenset({"attention_mode", *ORIGINAL}),
+    is_original=is_original,
+    heads_in_old_files=lambda stored: "roberta",
+    lengthening=TO_LONGFORMER,
+    presets={
+        "longformer-base": LongformerConfig(),
+        "longformer-large": LongformerConfig(width=1024, layers=24, heads=16, feed_forward=4096),
+    },
 )

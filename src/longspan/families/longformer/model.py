@@ -1,17 +1,19 @@
 """Longformer: a sliding window in every layer, and a few global tokens (Beltagy, Peters, Cohan 2020)."""
 
+from collections.abc import Iterable
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, ClassVar
 
-from torch import Tensor, nn
+from torch import Tensor
 
-from longspan.engine.plan import plan
 from longspan.errors import bad
+from longspan.families import backbone
+from longspan.families.attention_spec import AttentionSpec, LayerSpecs
+from longspan.families.backbone import Backbone
+from longspan.families.config import EncoderConfig, GlobalTokenUse
+from longspan.families.longformer.attention import GlobalRows, LongformerAttention
 from longspan.layout import Layout
-from longspan.models import body
-from longspan.models.calls import Call, Calls
-from longspan.models.config import EncoderConfig
-from longspan.nn.attention import GlobalRows, LongformerAttention, SelfAttention
+from longspan.nn.attention import SelfAttention
 from longspan.patterns import FromLocal, Full, GlobalTokens, Pattern, ToGlobal, Window
 
 PerLayer = tuple[Any, ...]
@@ -25,8 +27,15 @@ class LongformerConfig(EncoderConfig):
     (256, 256)
     """
 
+    family: ClassVar[str] = "Longformer"
+    global_first: ClassVar[bool] = True
+    decoder_offset: ClassVar[int | None] = 0
+    extends_with_pooling: ClassVar[bool] = True
+    separate_head_dropout: ClassVar[bool] = False
+
     position_offset: int = 2
     pad_id: int = 1
+    head_style: str = "roberta"
     radius: int | tuple[int, ...] = 256
     "Tokens seen on each side: one number, or one for each layer (section 3.1)."
     dilation: int | PerLayer = 1
@@ -49,33 +58,50 @@ class LongformerConfig(EncoderConfig):
                     f"dilation[{layer}]", f"one number, or one for each of the {self.heads} heads", heads
                 )
 
+    @property
+    def radii(self) -> tuple[int, ...]:
+        """The radius of each layer."""
+        assert isinstance(self.radius, tuple)
+        return self.radius
+
     def pattern(self, layer: int) -> Pattern:
         """What tokens of a layer see: the window and the global tokens, which see everything."""
-        assert isinstance(self.radius, tuple)
         assert isinstance(self.dilation, tuple)
-        window = Window(self.radius[layer], dilation=self.dilation[layer])
+        window = Window(self.radii[layer], dilation=self.dilation[layer])
         if self.share_global_projections:
             return window | GlobalTokens()
         return (window | ToGlobal()) & FromLocal()  # global rows are computed apart
 
-    @property
-    def patterns(self) -> tuple[Pattern, ...]:
-        """One for each layer."""
-        return tuple(map(self.pattern, range(self.layers)))
-
-    def calls(self, layout: Layout) -> Calls:
-        """What each layer attends to, for pictures and reports: the window, and the global rows apart."""
-        apart: tuple[Call, ...] = ()
+    def attention(self, layout: Layout, *, training: bool = False) -> LayerSpecs:
+        apart: tuple[AttentionSpec, ...] = ()
         if layout.marked_rows.size and not self.share_global_projections:
             rows = layout.take(layout.marked_rows)
-            words = "Marked tokens see the whole document, by projections of their own."
-            apart = (Call(name="global rows", pattern=Full(), queries=rows, keys=layout, words=words),)
+            summary = "Marked tokens see the whole document, by projections of their own."
+            spec = AttentionSpec(
+                name="global rows", pattern=Full(), queries=rows, keys=layout, summary=summary
+            )
+            apart = (spec,)
         return tuple(
-            (Call(name="window", pattern=one, queries=layout, keys=layout), *apart) for one in self.patterns
+            (AttentionSpec(name="window", pattern=self.pattern(i), queries=layout, keys=layout), *apart)
+            for i in range(self.layers)
         )
 
+    @property
+    def exact_up_to(self) -> int:
+        return min(self.radii) + 1
 
-class Longformer(nn.Module):
+    @property
+    def global_tokens(self) -> GlobalTokenUse:
+        return "by task"
+
+    def usual_marks(self, length: int) -> Iterable[int]:
+        return (0,)
+
+    def backbone(self) -> Backbone:
+        return Longformer(self)
+
+
+class Longformer(Backbone):
     """ids (N,) of the documents of a layout to hidden states (N, C); marked rows are the global tokens.
 
     >>> import torch
@@ -84,26 +110,32 @@ class Longformer(nn.Module):
     torch.Size([9, 8])
     """
 
+    config: LongformerConfig
+
     def __init__(self, config: LongformerConfig) -> None:
         super().__init__()
         self.config = config
-        self.embeddings = body.embeddings(config)
+        self.embeddings = backbone.embeddings(config)
         kind = SelfAttention if config.share_global_projections else LongformerAttention
-        self.layers = body.layers(config, kind)
-        self.relative_bias = body.relative_bias(config)
-        self.checkpointing = False
-        body.initialise(self, config.init_std)
+        self.layers = backbone.layers(
+            config,
+            [
+                kind(config.width, config.heads, dropout=config.attention_dropout)
+                for _ in range(config.layers)
+            ],
+        )
+        self.relative_bias = backbone.relative_bias(config)
+        backbone.init_weights(self, config.init_std)
 
-    def forward(self, ids: Tensor, layout: Layout, types: Tensor | None = None) -> Tensor:
-        config, x = self.config, self.embeddings(ids, layout, types)
-        assert isinstance(config.radius, tuple)
-        labels, biases = body.distances(self.relative_bias, max(config.radius))
-        plans = [plan(pattern, layout, heads=config.heads, labels=labels) for pattern in config.patterns]
-        apart: tuple[Any, ...] = ()
+    def forward(self, ids: Tensor, layout: Layout, token_types: Tensor | None = None) -> Tensor:
+        config, x = self.config, self.embeddings(ids, layout, token_types)
+        labels, biases = backbone.distances(self.relative_bias, max(config.radii))
+        specs = config.attention(layout)
+        shared: tuple[Any, ...] = (biases,)
         if not config.share_global_projections:
-            apart = (GlobalRows.of(layout, config.heads, config.width, labels),)
-        seen = [(pairs, *apart, biases) for pairs in plans]
-        return body.run(self.layers, x, seen, checkpointing=self.checkpointing)
+            shared = GlobalRows.of(specs[0][1:], config.heads, config.width, labels), biases
+        inputs = [(window.plan(config.heads, labels), *shared) for window, *_ in specs]
+        return backbone.run(self.layers, x, inputs, gradient_checkpointing=self.gradient_checkpointing)
 
 
 def _frozen(value: Any) -> Any:

@@ -3,12 +3,12 @@
 from dataclasses import replace
 from typing import Any
 
-from longspan.checkpoints.families.base import unlike_layers
-from longspan.checkpoints.families.bert import ROBERTA
-from longspan.checkpoints.keymap import BODY
-from longspan.checkpoints.schema import Raw, common, made, shared
 from longspan.errors import bad, whole
-from longspan.models.mpnet import MPNetConfig
+from longspan.families.base import unlike_layers
+from longspan.families.keys import BACKBONE
+from longspan.families.mpnet.model import MPNetConfig
+from longspan.families.roberta.files import ROBERTA
+from longspan.families.schema import Raw, common, made, shared
 
 BUCKETS = "relative_attention_num_buckets"
 PADDING = 1
@@ -21,7 +21,7 @@ def read(raw: Raw) -> MPNetConfig:
         raise bad(BUCKETS, "32", raw[BUCKETS], "Hugging Face computes so many, whatever stands there.")
     known = common({**raw, "pad_token_id": PADDING}, pad=PADDING, defaults={"vocab_size": 30527}, offset=True)
     pad_id = whole("pad_token_id", raw.get("pad_token_id", PADDING), 0)
-    return made(MPNetConfig, known | {"pad_id": pad_id, "types": 0, "buckets": 32})
+    return made(MPNetConfig, known | {"pad_id": pad_id, "token_types": 0, "buckets": 32})
 
 
 def write(config: MPNetConfig) -> dict[str, Any]:
@@ -37,9 +37,9 @@ def cannot(config: MPNetConfig) -> str | None:
         return "another number of buckets"
     if config.position_offset != PADDING + 1:
         return f"positions that do not begin at {PADDING + 1}"
-    if config.narrow is not None:
+    if config.embedding_size is not None:
         return "embeddings that are projected"
-    return "token types" if config.types else unlike_layers(config)
+    return "token types" if config.token_types else unlike_layers(config)
 
 
 _LAYER = "encoder.layer.#.attention"
@@ -48,12 +48,15 @@ MPNET = replace(
     model_type="mpnet",
     name="MPNet",
     own_type="longspan-mpnet",
-    kind=MPNetConfig,
+    config=MPNetConfig,
     prefix="mpnet.",
     read=read,
     write=write,
     cannot=cannot,
-    body=BODY
+    fields=frozenset({BUCKETS}),
+    heads_in_old_files=lambda stored: "roberta",
+    presets={"mpnet-base": MPNetConfig()},
+    backbone=BACKBONE
     | {
         "layers.#.attention.qkv": tuple(f"{_LAYER}.attn.{name}" for name in "qkv"),
         "layers.#.attention.out": (f"{_LAYER}.attn.o",),

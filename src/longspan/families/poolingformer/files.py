@@ -1,10 +1,11 @@
-"""Poolingformers, which only Longspan has: their files are always of our own type."""
+"""Poolingformer's files, which are always of our own type: only Longspan has it."""
 
 from dataclasses import replace
 
-from longspan.checkpoints.families.longformer import LONGFORMER
-from longspan.checkpoints.keymap import BODY
-from longspan.models.poolingformer import PoolingformerConfig
+from longspan.families.keys import BACKBONE
+from longspan.families.longformer.files import LONGFORMER
+from longspan.families.poolingformer.lengthen import TO_POOLINGFORMER
+from longspan.families.poolingformer.model import PoolingformerConfig
 
 _SECOND = ("query", "key", "value", "pooling.delta")
 POOLINGFORMER = replace(
@@ -12,7 +13,12 @@ POOLINGFORMER = replace(
     model_type="poolingformer",
     name="Poolingformer",
     own_type="longspan-poolingformer",
-    kind=PoolingformerConfig,
+    config=PoolingformerConfig,
+    own_only=True,
     cannot=lambda config: "a second level of attention",
-    body=BODY | {name: (name,) for name in (f"layers.#.attention.second.{part}" for part in _SECOND)},
+    fields=frozenset(),
+    is_original=lambda raw: False,
+    backbone=BACKBONE | {name: (name,) for name in (f"layers.#.attention.second.{part}" for part in _SECOND)},
+    lengthening=TO_POOLINGFORMER,
+    presets={"poolingformer-base": PoolingformerConfig()},
 )

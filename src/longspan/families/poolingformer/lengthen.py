@@ -2,62 +2,73 @@
 
 from collections.abc import Mapping
 from dataclasses import fields, replace
-from typing import Any
 
-from torch import nn
-
-from longspan.checkpoints.long_configs import Radius, long_config
 from longspan.errors import bad, whole
-from longspan.models.config import EncoderConfig
-from longspan.models.longformer import LongformerConfig
-from longspan.models.poolingformer import PoolingformerConfig
-from longspan.nn.attention import LongformerAttention
+from longspan.families.config import EncoderConfig
+from longspan.families.lengthening import Lengthening, Option, Short
+from longspan.families.longformer import lengthen as longformer
+from longspan.families.longformer.model import LongformerConfig
+from longspan.families.poolingformer.model import PoolingformerAttention, PoolingformerConfig
+from longspan.families.task_model import TaskModel
 
 RADIUS = 128
 """As in the paper, where the source reads at least twice as far."""
+ADDED = tuple(
+    one.name
+    for one in fields(PoolingformerConfig)
+    if one.name not in {inherited.name for inherited in fields(LongformerConfig)}
+)
+"""What a Poolingformer has and a Longformer has not."""
 
 
-def poolingformer_config(
-    old: EncoderConfig,
-    task: str,
-    to: int,
-    radius: Radius | None,
-    block: int | None,
-    second: Mapping[str, Any] | None,
-) -> PoolingformerConfig:
-    """The config of the new model; `second` are fields of PoolingformerConfig that a Longformer has not."""
-    if type(old) is LongformerConfig:
-        for name, given in (("radius", radius), ("block", block)):
-            if given is not None:
-                raise bad(name, "left out for a Longformer, which keeps its windows", given)
-        near: EncoderConfig = replace(old, positions=whole("to", to, 1))
+def config(short: Short, options: Mapping[str, Option]) -> EncoderConfig:
+    """The config of the new model."""
+    if short.config.extends_with_pooling:
+        if "radius" in options:
+            raise bad("radius", "left out for a Longformer, which keeps its windows", options["radius"])
+        near: EncoderConfig = replace(short.config, positions=whole("to", short.to, 1))
     else:
-        reach = min(RADIUS, max(1, old.positions // 2)) if radius is None else radius
-        near = long_config(old, task, to, "longformer", reach, block)
-    chosen = dict(second or {})
-    added = {one.name for one in fields(PoolingformerConfig)} - {one.name for one in fields(LongformerConfig)}
-    if wrong := next((name for name in chosen if name not in added), None):
-        raise bad("second", f"fields of its second level: {', '.join(sorted(added))}", wrong)
+        near = longformer.windows(short, short.radius(options.get("radius"), RADIUS))
     same = {one.name: getattr(near, one.name) for one in fields(LongformerConfig)}
-    config = PoolingformerConfig(**same | chosen)
+    made = PoolingformerConfig(**same | {name: options[name] for name in ADDED if name in options})
     for name, only in (("share_weights", False), ("residual", True)):
-        if getattr(config, name) is not only:
+        if getattr(made, name) is not only:
             repair = "Train such a model from new weights."
             raise bad(name, f"{only} here, lest the new model differs from the source", not only, repair)
-    return config
+    return made
 
 
-def begin_second_levels(model: nn.Module) -> None:
-    """Every second level starts at zero, so that the model is the one without it."""
+def start(model: TaskModel, source: EncoderConfig) -> None:
+    """As in a Longformer; every second level starts at zero, so that the model is the one without it."""
+    longformer.start(model, source)
     for part in model.modules():
-        if isinstance(part, LongformerAttention) and part.second is not None:
+        if isinstance(part, PoolingformerAttention):
             part.second.start_at_zero(part.qkv)
 
 
-def second_level(config: EncoderConfig) -> str | None:
-    """What the second level of a model is, in words; None if it has none."""
-    if not isinstance(config, PoolingformerConfig):
-        return None
-    layers = ", ".join(map(str, config.two_level or ())) or "none"
+def notes(config: EncoderConfig) -> dict[str, str]:
+    """What the second level is, in words."""
+    assert isinstance(config, PoolingformerConfig)
+    layers = ", ".join(map(str, config.pooled_layers)) or "none"
     grid = f"{config.pooling} of {config.kernel} tokens every {config.stride}"
-    return f"layers {layers}: radius {config.wide_radius}, {grid}; starts at zero"
+    return {"second level": f"layers {layers}: radius {config.wide_radius}, {grid}; starts at zero"}
+
+
+TO_POOLINGFORMER = Lengthening(
+    name="poolingformer",
+    config=config,
+    options={
+        "radius": "tokens seen on each side at the first level (128)",
+        "wide_radius": "tokens seen on each side at the second level (512)",
+        "two_level": "layers with a second level, counted from 0 (a quarter of them)",
+        "pooling": "ldconv (default), mean or max",
+        **{
+            name: "see PoolingformerConfig"
+            for name in ADDED
+            if name not in ("wide_radius", "two_level", "pooling")
+        },
+    },
+    start=start,
+    copied=longformer.copied,
+    notes=notes,
+)

@@ -31,19 +31,23 @@ the last sixth, layers 15 to 20 of 24 and 8 to 10 of 12, counted from 1.
 """
 
 from dataclasses import dataclass, replace
+from typing import ClassVar
 
-from torch import Tensor, nn
+from torch import Tensor
 
-from longspan.engine.plan import plan
+from longspan.engine.call import attention
+from longspan.engine.plan import Plan
 from longspan.errors import bad, whole
+from longspan.families import backbone
+from longspan.families.attention_spec import AttentionSpec, LayerSpecs
+from longspan.families.backbone import Backbone
+from longspan.families.config import LARGEST
+from longspan.families.longformer.attention import GlobalRows, LongformerAttention
+from longspan.families.longformer.model import LongformerConfig
 from longspan.layout import Layout
-from longspan.models import body
-from longspan.models.calls import Call, Calls
-from longspan.models.config import LARGEST
-from longspan.models.longformer import LongformerConfig
-from longspan.nn.attention import GlobalRows, LongformerAttention
+from longspan.nn.attention import Biases, fresh_dropout
+from longspan.nn.pooled_attention import PooledAttention, PooledKeys
 from longspan.nn.pooling import SOURCES, DynamicPooling, MaxPooling, MeanPooling, Pooling, Slots
-from longspan.nn.second_level import Farther, SecondLevel
 from longspan.patterns import Pattern, Window
 
 POOLINGS = ("ldconv", "mean", "max")
@@ -58,6 +62,9 @@ class PoolingformerConfig(LongformerConfig):
     >>> PoolingformerConfig(layers=24).two_level
     (14, 15, 16, 17, 18, 19)
     """
+
+    family: ClassVar[str] = "Poolingformer"
+    extends_with_pooling: ClassVar[bool] = False
 
     radius: int | tuple[int, ...] = 128
     "Tokens that level 1 sees on each side: one number, or one for each layer."
@@ -109,15 +116,23 @@ class PoolingformerConfig(LongformerConfig):
         """Which slots a token sees in level 2."""
         return Window(self.wide_radius)
 
-    def calls(self, layout: Layout) -> Calls:
-        """The attentions of each layer."""
-        slots = layout.pool(self.kernel, self.stride)
-        grid = self.kernel, self.stride
-        pooled = Call(name="pooled", pattern=self.wide_pattern, queries=layout, keys=slots, pooled=grid)
+    @property
+    def pooled_layers(self) -> tuple[int, ...]:
+        """The layers with two levels."""
         assert self.two_level is not None
-        near = super().calls(layout)
-        both = [(pooled, *one) if self.mix else (*one, pooled) for one in near]  # in the order they are read
-        return tuple(both[i] if i in self.two_level else one for i, one in enumerate(near))
+        return self.two_level
+
+    def attention(self, layout: Layout, *, training: bool = False) -> LayerSpecs:
+        slots, grid = layout.pool(self.kernel, self.stride), (self.kernel, self.stride)
+        pooled = AttentionSpec(
+            name="pooled", pattern=self.wide_pattern, queries=layout, keys=slots, pooled=grid
+        )
+        near = super().attention(layout)
+        both = [(pooled, *specs) if self.mix else (*specs, pooled) for specs in near]  # as they are computed
+        return tuple(both[i] if i in self.pooled_layers else specs for i, specs in enumerate(near))
+
+    def backbone(self) -> "Poolingformer":
+        return Poolingformer(self)
 
 
 def lite(config: PoolingformerConfig) -> PoolingformerConfig:
@@ -129,7 +144,35 @@ def lite(config: PoolingformerConfig) -> PoolingformerConfig:
     return replace(config, mix=True, share_weights=True)
 
 
-class Poolingformer(nn.Module):
+class PoolingformerAttention(LongformerAttention):
+    """Longformer's attention, then attention from every row to pooled rows farther away."""
+
+    def __init__(self, width: int, heads: int, second: PooledAttention, *, dropout: float = 0.0) -> None:
+        super().__init__(width, heads, dropout=dropout)
+        self.second = second
+        if second.own:  # its keys and values are projected for few rows only
+            self.int8_layers = (*self.int8_layers, "second.query")
+
+    def forward(  # type: ignore[override]
+        self,
+        x: Tensor,
+        pairs: Plan,
+        global_rows: GlobalRows,
+        biases: Biases,
+        pooled: PooledKeys,
+        *,
+        scratch: Tensor | None = None,
+    ) -> Tensor:
+        qkv = self.qkv(x, scratch)
+        q, k, v = qkv.view(len(x), 3, self.heads, -1).unbind(1)  # (N, 3C) -> (N, H, D)
+        near = attention(q, k, v, pairs, terms=biases, dropout=fresh_dropout(self)).flatten(1)
+        near = self.global_projections.write(near, x, global_rows, biases)
+        return self.second(
+            x, near, qkv, self.qkv, pooled, biases, dropout=fresh_dropout(self), scratch=scratch
+        )
+
+
+class Poolingformer(Backbone):
     """ids (N,) of the documents of a layout to hidden states (N, C); marked rows are the global tokens.
 
     >>> import torch
@@ -138,32 +181,31 @@ class Poolingformer(nn.Module):
     torch.Size([9, 8])
     """
 
+    config: PoolingformerConfig
+
     def __init__(self, config: PoolingformerConfig) -> None:
         super().__init__()
         self.config = config
-        self.embeddings = body.embeddings(config)
-        self.layers = body.layers(config, LongformerAttention)
-        assert config.two_level is not None
-        for layer in config.two_level:
-            self.layers[layer].get_submodule("attention").second = _second_level(config)
-        self.relative_bias = body.relative_bias(config)
-        self.checkpointing = False
-        body.initialise(self, config.init_std)
+        self.embeddings = backbone.embeddings(config)
+        self.layers = backbone.layers(config, [_attention(config, i) for i in range(config.layers)])
+        self.relative_bias = backbone.relative_bias(config)
+        backbone.init_weights(self, config.init_std)
 
-    def forward(self, ids: Tensor, layout: Layout, types: Tensor | None = None) -> Tensor:
-        config, x = self.config, self.embeddings(ids, layout, types)
-        assert isinstance(config.radius, tuple)
-        assert config.two_level is not None
-        labels, biases = body.distances(self.relative_bias, max(config.radius))
-        marked = GlobalRows.of(layout, config.heads, config.width, labels)
+    def forward(self, ids: Tensor, layout: Layout, token_types: Tensor | None = None) -> Tensor:
+        config, x = self.config, self.embeddings(ids, layout, token_types)
+        labels, biases = backbone.distances(self.relative_bias, max(config.radii))
+        specs = config.attention(layout)
+        named = [{spec.name: spec for spec in layer} for layer in specs]
+        apart = [spec for name, spec in named[0].items() if name == "global rows"]
+        rows = GlobalRows.of(apart, config.heads, config.width, labels)
         slots = Slots.of(layout, config.kernel, config.stride)
-        wide = plan(config.wide_pattern, layout, slots.layout, heads=config.heads, labels=labels)
-        farther = Farther(slots, wide)
-        seen = []
-        for layer, pattern in enumerate(config.patterns):
-            pairs = plan(pattern, layout, heads=config.heads, labels=labels)
-            seen.append((pairs, marked, biases, farther if layer in config.two_level else None))
-        return body.run(self.layers, x, seen, checkpointing=self.checkpointing)
+        inputs = []
+        for layer in named:
+            pooled = ()
+            if "pooled" in layer:
+                pooled = (PooledKeys(slots, layer["pooled"].plan(config.heads, labels)),)
+            inputs.append((layer["window"].plan(config.heads, labels), rows, biases, *pooled))
+        return backbone.run(self.layers, x, inputs, gradient_checkpointing=self.gradient_checkpointing)
 
 
 def _quarter(layers: int) -> tuple[int, ...]:
@@ -171,8 +213,10 @@ def _quarter(layers: int) -> tuple[int, ...]:
     return tuple(range(end - max(1, layers // 4), end))
 
 
-def _second_level(config: PoolingformerConfig) -> SecondLevel:
-    return SecondLevel(
+def _attention(config: PoolingformerConfig, layer: int) -> LongformerAttention:
+    if layer not in config.pooled_layers:
+        return LongformerAttention(config.width, config.heads, dropout=config.attention_dropout)
+    second = PooledAttention(
         config.width,
         config.heads,
         _pooling(config),
@@ -180,6 +224,7 @@ def _second_level(config: PoolingformerConfig) -> SecondLevel:
         mix=config.mix,
         residual=config.residual,
     )
+    return PoolingformerAttention(config.width, config.heads, second, dropout=config.attention_dropout)
 
 
 def _pooling(config: PoolingformerConfig) -> Pooling:

@@ -1,64 +1,64 @@
-"""Models with a decoder: one writes texts about documents, one reads each document a second time."""
+"""Encoder-decoder models for tasks: one writes texts about documents, one reads each document a second time."""
 
 from dataclasses import replace
 
-from torch import Tensor, nn
+from torch import Tensor
 
+from longspan.families.backbone import Backbone
+from longspan.families.seq2seq.model import Decoder, Seq2Seq, shift_right
+from longspan.families.task_model import TaskModel
 from longspan.layout import Layout
-from longspan.models.longformer import LongformerConfig
-from longspan.models.seq2seq import Decoder, Seq2Seq, shifted
-from longspan.models.task import TaskModel
-from longspan.nn.heads import NextWordHead
-from longspan.nn.word_loss import word_loss
+from longspan.nn.chunked_cross_entropy import chunked_cross_entropy
+from longspan.nn.heads import LMHead
 
 
-class Writer(TaskModel):
-    """Documents and what was written about them so far, to scores of all words for what comes next.
+class Seq2SeqLM(TaskModel):
+    """Documents, and texts written about them so far, to logits for the next words.
 
     >>> import torch
-    >>> from longspan.models.build import build
-    >>> from longspan.models.longformer import LongformerConfig
-    >>> from longspan.models.seq2seq import Seq2SeqConfig
-    >>> tiny = LongformerConfig(vocab_size=9, width=8, layers=2, heads=2, feed_forward=16, radius=3, types=0)
-    >>> model = build(Seq2SeqConfig(encoder=tiny, layers=2, heads=2, feed_forward=16), "summarise").eval()
+    >>> from longspan.families.longformer.model import LongformerConfig
+    >>> from longspan.families.seq2seq.model import Seq2SeqConfig
+    >>> sizes = {"vocab_size": 9, "width": 8, "layers": 2, "heads": 2, "feed_forward": 16}
+    >>> tiny = LongformerConfig(**sizes, radius=3, token_types=0)
+    >>> backbone = Seq2Seq(Seq2SeqConfig(encoder=tiny, layers=2, heads=2, feed_forward=16))
+    >>> model = Seq2SeqLM(backbone, LMHead(backbone.word_embeddings)).eval()
     >>> documents, texts = Layout.packed([5, 4], marked=[[0], [0]]), Layout.packed([2, 3])
     >>> model(torch.arange(9), documents, torch.arange(5), texts).shape
     torch.Size([5, 9])
     """
 
-    body: Seq2Seq
-    head: NextWordHead
+    backbone: Seq2Seq
+    head: LMHead
 
-    def __init__(self, body: Seq2Seq, head: NextWordHead) -> None:
-        super().__init__(body, head, "summarise")
+    def __init__(self, backbone: Seq2Seq, head: LMHead) -> None:
+        super().__init__(backbone, head, "ForConditionalGeneration")
 
     @property
-    def encoder(self) -> nn.Module:
-        return self.body.encoder
+    def encoder(self) -> Backbone:
+        return self.backbone.encoder
 
     @property
     def decoder(self) -> Decoder:
-        return self.body.decoder
+        return self.backbone.decoder
 
-    def forward(self, ids: Tensor, layout: Layout, written: Tensor, texts: Layout) -> Tensor:  # type: ignore[override]
-        """Scores of all words for the place behind each row of `written` (N,): (N, vocab)."""
-        return self.scores(self.hidden(ids, layout, written, texts))
+    def forward(  # type: ignore[override]
+        self, ids: Tensor, layout: Layout, decoder_ids: Tensor, texts: Layout
+    ) -> Tensor:
+        """Logits (N, vocab) for the word after each of `decoder_ids` (N,)."""
+        return self.logits(self.hidden(ids, layout, decoder_ids, texts))
 
-    def hidden(self, ids: Tensor, layout: Layout, written: Tensor, texts: Layout) -> Tensor:
-        """What the decoder makes of the texts `written` about the documents: (N, C)."""
-        return self.body.written(self.body(ids, layout), layout, written, texts)
+    def hidden(self, ids: Tensor, layout: Layout, decoder_ids: Tensor, texts: Layout) -> Tensor:
+        """The decoder's hidden states (N, C)."""
+        return self.backbone.decode(self.backbone(ids, layout), layout, decoder_ids, texts)
 
-    def scores(self, x: Tensor) -> Tensor:
+    def logits(self, x: Tensor) -> Tensor:
         """(N, C) -> (N, vocab)."""
-        found: Tensor = self.head(x)
-        return found
+        logits: Tensor = self.head(x)
+        return logits
 
-    def usual(self, layout: Layout) -> Layout:
-        """The documents with their first tokens global, where nothing is marked and the encoder is LED's.
-
-        So LED was trained.
-        """
-        if layout.marked_rows.size or not isinstance(self.config, LongformerConfig):
+    def with_global_first(self, layout: Layout) -> Layout:
+        """The layout with the first token of each document marked, where none is and the family was so trained."""
+        if layout.marked_rows.size or not self.config.global_first:
             return layout
         site = layout.sites
         return Layout(replace(site, marked=site.exists & (site.position == 0)), layout.lengths)
@@ -70,32 +70,35 @@ class Writer(TaskModel):
         labels: Tensor,
         texts: Layout,
         *,
-        smoothing: float = 0.0,
+        label_smoothing: float = 0.0,
         global_first: bool = True,
     ) -> Tensor:
-        """The mean cross entropy of the `labels` (N,), the words of the texts; -100 is not learnt.
+        """Mean cross-entropy of the `labels` (N,), the words of the texts; -100 does not count.
 
-        Where no token is marked, the first of each document is global in a LED, unless `global_first` is
-        False.
-
-        The scores of few rows stand in memory at once.
+        Where no token is marked, the first of each document is global in a LED, unless `global_first` is False.
+        The logits of few rows are in memory at once.
         """
-        layout = self.usual(layout) if global_first else layout
-        x = self.hidden(ids, layout, shifted(labels, texts, self.body.config), texts)
-        return word_loss(x, self.head.decoder.weight, self.head.bias[0], labels, smoothing=smoothing)
+        layout = self.with_global_first(layout) if global_first else layout
+        x = self.hidden(ids, layout, shift_right(labels, texts, self.backbone.config), texts)
+        weight, bias = self.head.decoder.weight, self.head.bias[0]
+        return chunked_cross_entropy(x, weight, bias, labels, label_smoothing=label_smoothing)
 
 
-class Rereader(TaskModel):
-    """A document is read, then read again by the decoder, one place on; so BART answers and classifies."""
+class Seq2SeqTaskModel(TaskModel):
+    """The decoder reads the document again, shifted by one place, and the head reads the decoder, as in BART."""
 
-    body: Seq2Seq
+    backbone: Seq2Seq
 
     @property
     def longest(self) -> int:
-        return min(self.config.longest, self.body.config.positions)
+        return min(self.config.longest, self.backbone.config.positions)
 
-    def forward(self, ids: Tensor, layout: Layout, types: Tensor | None = None) -> Tensor:
-        again = shifted(ids, layout, self.body.config)
-        x = self.body.written(self.body(ids, layout, types), layout, again, layout)
-        found: Tensor = self.head(x, layout)
-        return found
+    @property
+    def head_dropout(self) -> float | None:
+        return 0.0
+
+    def forward(self, ids: Tensor, layout: Layout, token_types: Tensor | None = None) -> Tensor:
+        again = shift_right(ids, layout, self.backbone.config)
+        x = self.backbone.decode(self.backbone(ids, layout, token_types), layout, again, layout)
+        scores: Tensor = self.head(x, layout)
+        return scores

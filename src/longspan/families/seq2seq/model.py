@@ -1,8 +1,8 @@
-"""LED and its kin: any of our encoders reads, a decoder writes (Beltagy et al. 2020, section 7)."""
+"""Encoder-decoder models such as LED: any of our encoders reads, a decoder writes (Beltagy et al. 2020, section 7)."""
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import ClassVar, cast
 
 import numpy as np
 import torch
@@ -10,24 +10,25 @@ from torch import Tensor, nn
 
 from longspan.engine.plan import plan
 from longspan.errors import bad, whole
+from longspan.families.backbone import Backbone, init_weights
+from longspan.families.config import LARGEST, EncoderConfig
 from longspan.layout import Layout
-from longspan.models.body import initialise
-from longspan.models.config import LARGEST, EncoderConfig
-from longspan.models.encoders import ENCODERS
-from longspan.nn.decoder import DecoderLayer, Looks, Rows, Seen
+from longspan.nn.chunked_cross_entropy import IGNORE_INDEX
+from longspan.nn.decoder import DecoderLayer, DecoderPlans, KeyValues, KVCache
 from longspan.nn.embeddings import Embeddings
-from longspan.nn.word_loss import IGNORED
 from longspan.patterns import Causal, Full
 
 
 @dataclass(frozen=True, kw_only=True)
 class Seq2SeqConfig:
-    """An encoder of any kind, and the sizes of the decoder, which is like it in all else.
+    """An encoder of any family, and the sizes of the decoder, which follows it in all else.
 
-    >>> from longspan.models.longformer import LongformerConfig
-    >>> Seq2SeqConfig(encoder=LongformerConfig(types=0, position_offset=0)).width
+    >>> from longspan.families.longformer.model import LongformerConfig
+    >>> Seq2SeqConfig(encoder=LongformerConfig(token_types=0, position_offset=0)).width
     768
     """
+
+    has_decoder: ClassVar[bool] = True
 
     encoder: EncoderConfig
     layers: int = 6
@@ -45,10 +46,10 @@ class Seq2SeqConfig:
     eos_id: int = 2
 
     def __post_init__(self) -> None:
-        if type(self.encoder) not in ENCODERS:
+        if getattr(self.encoder, "has_decoder", True):
             raise bad("encoder", "the config of an encoder", type(self.encoder).__name__)
-        if self.encoder.narrow is not None:
-            raise bad("narrow", "None where a decoder shares the words", self.encoder.narrow)
+        if self.encoder.embedding_size is not None:
+            raise bad("embedding_size", "None where a decoder shares the words", self.encoder.embedding_size)
         whole("layers", self.layers, 1, most=1024)
         for name in ("heads", "feed_forward", "positions"):
             whole(name, getattr(self, name), 1, most=LARGEST)
@@ -66,9 +67,23 @@ class Seq2SeqConfig:
     def vocab_size(self) -> int:
         return self.encoder.vocab_size
 
+    @property
+    def stacks(self) -> dict[str, int]:
+        """Prefixes of layer names, and how many layers each stack has."""
+        return {"encoder.": self.encoder.layers, "decoder.": self.layers}
+
+    @property
+    def words_name(self) -> str:
+        """The parameter that holds the word embeddings."""
+        return f"encoder.{self.encoder.words_name}"
+
+    def backbone(self) -> "Seq2Seq":
+        """A new model of this config, without a head."""
+        return Seq2Seq(self)
+
 
 class Decoder(nn.Module):
-    """ids (N,) of texts, and what was read of the documents they are about, to hidden states (N, C)."""
+    """ids (N,) of texts, and what the encoder made of their documents, to hidden states (N, C)."""
 
     def __init__(self, config: Seq2SeqConfig, words: nn.Embedding) -> None:
         super().__init__()
@@ -77,7 +92,7 @@ class Decoder(nn.Module):
             vocab=1,
             width=config.width,
             positions=config.positions,
-            types=0,
+            token_types=0,
             offset=config.position_offset,
             eps=like.norm_eps,
             dropout=like.dropout,
@@ -97,72 +112,66 @@ class Decoder(nn.Module):
                 activation_dropout=like.activation_dropout,
                 bias=config.bias,
                 norm_first=like.norm_first,
-                closing=like.norm_first and layer == config.layers - 1,
+                final=like.norm_first and number == config.layers - 1,
             )
-            for layer in range(config.layers)
+            for number in range(config.layers)
         )
 
-    def seen(self, memory: Tensor) -> Iterator[Seen]:
-        """The keys and values that each layer sees of what was read (K, C)."""
-        return (layer.cross.seen(memory) for layer in self._layers)
+    def key_values(self, memory: Tensor) -> Iterator[KeyValues]:
+        """Each layer's keys and values of the encoder's rows (K, C)."""
+        return (cast(DecoderLayer, layer).cross.key_values(memory) for layer in self.layers)
 
     def forward(
         self,
         ids: Tensor,
         layout: Layout,
-        seen: Iterable[Seen],
-        looks: Looks,
-        past: Sequence[Rows] | None = None,
+        key_values: Iterable[KeyValues],
+        plans: DecoderPlans,
+        caches: Sequence[KVCache] | None = None,
     ) -> Tensor:
-        x = self.embeddings(ids, layout)
-        rows = [None] * len(self.layers) if past is None else past
-        for layer, keys, before in zip(self._layers, seen, rows, strict=True):
-            x = layer(x, keys, looks, before)
-        found: Tensor = x
-        return found
-
-    @property
-    def _layers(self) -> Any:
-        return self.layers
+        x: Tensor = self.embeddings(ids, layout)
+        own = [None] * len(self.layers) if caches is None else caches
+        for layer, seen, cache in zip(self.layers, key_values, own, strict=True):
+            x = layer(x, seen, plans, cache)
+        return x
 
 
-class Seq2Seq(nn.Module):
+class Seq2Seq(Backbone):
     """Documents in, texts out; by itself it reads, ids (N,) to hidden states (N, C), like its encoder.
 
-    >>> from longspan.models.longformer import LongformerConfig
-    >>> tiny = LongformerConfig(vocab_size=9, width=8, layers=2, heads=2, feed_forward=16, radius=3, types=0)
+    >>> from longspan.families.longformer.model import LongformerConfig
+    >>> sizes = {"vocab_size": 9, "width": 8, "layers": 2, "heads": 2, "feed_forward": 16}
+    >>> tiny = LongformerConfig(**sizes, radius=3, token_types=0)
     >>> model = Seq2Seq(Seq2SeqConfig(encoder=tiny, layers=2, heads=2, feed_forward=16)).eval()
     >>> documents, texts = Layout.packed([5, 4], marked=[[0], [0]]), Layout.packed([2, 3])
     >>> memory = model(torch.arange(9), documents)
-    >>> model.written(memory, documents, torch.arange(5), texts).shape
+    >>> model.decode(memory, documents, torch.arange(5), texts).shape
     torch.Size([5, 8])
     """
+
+    config: Seq2SeqConfig
 
     def __init__(self, config: Seq2SeqConfig) -> None:
         super().__init__()
         self.config = config
-        self.encoder = ENCODERS[type(config.encoder)](config.encoder)
-        self.decoder = Decoder(config, self.encoder.embeddings.words)
-        initialise(self, config.encoder.init_std)
+        self.encoder = config.encoder.backbone()
+        self.decoder = Decoder(config, self.encoder.word_embeddings)
+        init_weights(self, config.encoder.init_std)
 
-    @property
-    def embeddings(self) -> Any:
-        return self.encoder.embeddings
+    def forward(self, ids: Tensor, layout: Layout, token_types: Tensor | None = None) -> Tensor:
+        memory: Tensor = self.encoder(ids, layout, token_types)
+        return memory
 
-    def forward(self, ids: Tensor, layout: Layout, types: Tensor | None = None) -> Tensor:
-        found: Tensor = self.encoder(ids, layout, types)
-        return found
-
-    def written(self, memory: Tensor, layout: Layout, written: Tensor, texts: Layout) -> Tensor:
-        """What the decoder makes of texts `written` (N,) about documents that were read (K, C): (N, C)."""
+    def decode(self, memory: Tensor, documents: Layout, ids: Tensor, texts: Layout) -> Tensor:
+        """The decoder's hidden states (N, C) for texts `ids` (N,) about documents that were read (K, C)."""
         heads = self.config.heads
-        looks = Looks(plan(Causal(), texts, heads=heads), plan(Full(), texts, layout, heads=heads))
-        found: Tensor = self.decoder(written, texts, self.decoder.seen(memory), looks)
-        return found
+        plans = DecoderPlans(plan(Causal(), texts, heads=heads), plan(Full(), texts, documents, heads=heads))
+        hidden: Tensor = self.decoder(ids, texts, self.decoder.key_values(memory), plans)
+        return hidden
 
 
-def shifted(labels: Tensor, texts: Layout, config: Seq2SeqConfig) -> Tensor:
-    """What the decoder is given so that it writes the labels: each text one place on, behind `start_id`."""
-    written = labels.roll(1).masked_fill(labels.roll(1) == IGNORED, config.encoder.pad_id)
+def shift_right(labels: Tensor, texts: Layout, config: Seq2SeqConfig) -> Tensor:
+    """The decoder's input for these labels: each text moved on by one place, `start_id` first."""
+    shifted = labels.roll(1).masked_fill(labels.roll(1) == IGNORE_INDEX, config.encoder.pad_id)
     first = torch.from_numpy(np.flatnonzero(texts.sites.position == 0)).to(labels.device)
-    return written.index_fill(0, first, config.start_id)
+    return shifted.index_fill(0, first, config.start_id)

@@ -1,16 +1,22 @@
-"""Stitched models, which only Longspan has: their files are always of our own type."""
+"""Stitched models' files, which are always of our own type: only Longspan has them."""
 
 from dataclasses import replace
 
-from longspan.checkpoints.families.bert import BERT
-from longspan.models.stitched import StitchedConfig
+from longspan.families.bert.files import BERT
+from longspan.families.stitched.lengthen import TO_STITCHED
+from longspan.families.stitched.model import StitchedConfig
 
+_MINILM = {"width": 384, "layers": 6, "feed_forward": 1536}
 STITCHED = replace(
     BERT,
     model_type="stitched",
     name="Stitched",
     own_type="longspan-stitched",
-    kind=StitchedConfig,
-    heads={**BERT.heads, "encode": {**BERT.heads["encode"], "salience": "salience"}},
+    config=StitchedConfig,
+    heads={**BERT.heads, "Model": {**BERT.heads["Model"], "sif": "salience"}},
+    own_modules={"sif": "salience"},
+    own_only=True,
     cannot=lambda config: "blocks that are read apart",
+    lengthening=TO_STITCHED,
+    presets={"default": StitchedConfig(**_MINILM, sif_weights=True)},
 )

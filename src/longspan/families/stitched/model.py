@@ -6,18 +6,20 @@ slide a window over the whole document, and a block learns what stands around it
 and no position table runs out. The idea and the name are ours; docs/lab-notes.md has the experiments.
 """
 
+from collections.abc import Iterable
 from dataclasses import dataclass
+from typing import ClassVar
 
 import numpy as np
-from torch import Tensor, nn
+from torch import Tensor
 
-from longspan.engine.plan import plan
 from longspan.errors import whole
+from longspan.families import backbone
+from longspan.families.attention_spec import AttentionSpec, LayerSpecs
+from longspan.families.backbone import Backbone
+from longspan.families.bert.model import BertConfig
+from longspan.families.config import Blocks
 from longspan.layout import Layout, Site
-from longspan.models import body
-from longspan.models.bert import BertConfig
-from longspan.models.calls import Call, Calls
-from longspan.nn.attention import SelfAttention
 from longspan.patterns import ByLength, Full, Pattern, Window
 
 LONGEST = 1 << 16
@@ -32,6 +34,8 @@ class StitchedConfig(BertConfig):
     65536
     """
 
+    family: ClassVar[str] = "Stitched"
+
     positions: int = 512
     "Tokens of the longest block."
     radius: int | None = 64
@@ -40,8 +44,8 @@ class StitchedConfig(BertConfig):
     "Tokens of a block as documents are cut, special tokens included."
     stitching: int = 2
     "How many layers, the last ones, see across blocks."
-    salience: bool = False
-    "Whether tokens count by a weight of their own in the mean that is a text's vector."
+    sif_weights: bool = False
+    "Each word has a weight, the rarer the larger, in the mean that is a text's vector."
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -59,16 +63,43 @@ class StitchedConfig(BertConfig):
         assert self.radius is not None
         return ByLength(self.positions, Full(), Window(self.radius))
 
-    def calls(self, layout: Layout) -> Calls:
-        """What each layer attends to, for pictures and reports: blocks alone, then across them."""
+    def attention(self, layout: Layout, *, training: bool = False) -> LayerSpecs:
         blocks = blocks_of(layout)
-        alone = "A token sees its own block, as if that were the document."
-        apart = Call(name="within blocks", pattern=Full(), queries=blocks, keys=blocks, words=alone)
-        across = Call(name="across blocks", pattern=self.pattern, queries=layout, keys=layout)
-        return ((apart,),) * (self.layers - self.stitching) + ((across,),) * self.stitching
+        summary = "A token sees its own block, as if that were the document."
+        within = AttentionSpec(
+            name="within blocks", pattern=Full(), queries=blocks, keys=blocks, summary=summary
+        )
+        across = AttentionSpec(name="across blocks", pattern=self.pattern, queries=layout, keys=layout)
+        return ((within,),) * (self.layers - self.stitching) + ((across,),) * self.stitching
+
+    @property
+    def full_attention(self) -> bool:
+        return False
+
+    @property
+    def exact_up_to(self) -> int:
+        return self.positions
+
+    @property
+    def reading_blocks(self) -> Blocks | None:
+        return Blocks(self.block, self.positions)
+
+    @property
+    def pools_by_sif(self) -> bool:
+        return self.sif_weights
+
+    @property
+    def mark_name(self) -> str:
+        return "block"
+
+    def usual_marks(self, length: int) -> Iterable[int]:
+        return range(0, length, self.block)
+
+    def backbone(self) -> "Stitched":
+        return Stitched(self)
 
 
-class Stitched(nn.Module):
+class Stitched(Backbone):
     """ids (N,) of the documents of a layout to hidden states (N, C); marked rows begin a block.
 
     >>> import torch
@@ -77,22 +108,19 @@ class Stitched(nn.Module):
     torch.Size([9, 8])
     """
 
+    config: StitchedConfig
+
     def __init__(self, config: StitchedConfig) -> None:
         super().__init__()
         self.config = config
-        self.embeddings = body.embeddings(config)
-        self.layers = body.layers(config, SelfAttention)
-        self.checkpointing = False
-        body.initialise(self, config.init_std)
+        self.embeddings = backbone.embeddings(config)
+        self.layers = backbone.layers(config, backbone.self_attentions(config))
+        backbone.init_weights(self, config.init_std)
 
-    def forward(self, ids: Tensor, layout: Layout, types: Tensor | None = None) -> Tensor:
-        config, blocks = self.config, blocks_of(layout)
-        x = self.embeddings(ids, blocks, types)  # positions count from the beginning of a block
-        apart = plan(Full(), blocks, heads=config.heads)
-        across = plan(config.pattern, layout, heads=config.heads)
-        lower = config.layers - config.stitching
-        seen = [(apart,)] * lower + [(across,)] * config.stitching
-        return body.run(self.layers, x, seen, checkpointing=self.checkpointing)
+    def forward(self, ids: Tensor, layout: Layout, token_types: Tensor | None = None) -> Tensor:
+        x = self.embeddings(ids, blocks_of(layout), token_types)  # positions restart in each block
+        inputs = [(spec.plan(self.config.heads),) for (spec,) in self.config.attention(layout)]
+        return backbone.run(self.layers, x, inputs, gradient_checkpointing=self.gradient_checkpointing)
 
 
 def blocks_of(layout: Layout) -> Layout:

@@ -1,4 +1,4 @@
-"""How much a word counts in the vector of a text: the rarer, the more (Arora, Liang and Ma, 2017)."""
+"""SIF weights: the rarer a word, the more it counts in a text's vector (Arora, Liang and Ma, 2017)."""
 
 from collections.abc import Iterable, Sequence
 from importlib.resources import files
@@ -15,23 +15,23 @@ HALF = 0.01
 """A word that is so frequent counts half, and so do special tokens."""
 UNSEEN = 0.1
 """How often a word counts as seen that never was."""
-SHIPPED = "salience-uncased.safetensors"
+SHIPPED = "sif-uncased.safetensors"
 
 
 def shipped() -> Tensor:
-    """The salience of BERT's uncased words (30522,), counted in the documentation of Python and Linux and in
-    meetings; benchmarks/salience.py makes the file."""
+    """The SIF weights of BERT's uncased words (30522,), counted in the documentation of Python and Linux and in
+    meetings; benchmarks/sif.py makes the file."""
     data = files(__package__).joinpath(SHIPPED).read_bytes()
     return load(data)["salience"].float()
 
 
 def counted(tokenizer: Tokenizer, corpora: Sequence[Iterable[str]]) -> Tensor:
-    """The salience of each word (vocab,) by its mean frequency in collections of texts."""
+    """The SIF weight of each word (vocab,) by its mean frequency in collections of texts."""
     frequencies = [_frequency(tokenizer, texts) for texts in corpora]
     mean = np.mean(frequencies, axis=0)
-    salience = HALF / (HALF + mean)
-    salience[list(tokenizer.special_ids)] = 0.5
-    return torch.from_numpy(salience)
+    weights = HALF / (HALF + mean)
+    weights[list(tokenizer.special_ids)] = 0.5
+    return torch.from_numpy(weights)
 
 
 def _frequency(tokenizer: Tokenizer, texts: Iterable[str]) -> IntArray:

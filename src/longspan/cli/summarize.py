@@ -1,4 +1,4 @@
-"""`longspan summarise FILE... --model MODEL`: a summary of each document, read whole."""
+"""`longspan summarize FILE... --model MODEL`: a summary of each document, read whole."""
 
 import argparse
 import json
@@ -16,9 +16,9 @@ BLANK = " \n"
 def add_to(verbs: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
     """Declare the verb."""
     verb = verbs.add_parser(
-        "summarise",
+        "summarize",
         help="a summary of each document",
-        epilog="example: longspan summarise minutes.docx --model allenai/led-large-16384-arxiv",
+        epilog="example: longspan summarize minutes.docx --model allenai/led-large-16384-arxiv",
     )
     verb.add_argument("paths", nargs="+", metavar="FILE", help="files and folders; - alone is standard input")
     verb.add_argument(
@@ -26,10 +26,10 @@ def add_to(verbs: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None
     )
     verb.add_argument("--query", metavar="TEXT", help="what the summary is to say, put before each document")
     verb.add_argument(
-        "--beams", type=int, metavar="N", help="texts that compete (default: as the model has it)"
+        "--num-beams", type=int, metavar="N", help="beams of the search (default: as the model has it)"
     )
-    verb.add_argument("--longest", type=int, metavar="N", help="tokens of a summary at most")
-    verb.add_argument("--shortest", type=int, metavar="N", help="tokens of a summary at least")
+    verb.add_argument("--max-new-tokens", type=int, metavar="N", help="tokens of a summary at most")
+    verb.add_argument("--min-new-tokens", type=int, metavar="N", help="tokens of a summary at least")
     verb.add_argument("--truncate", action="store_true", help="cut documents that are too long for the model")
     form = verb.add_mutually_exclusive_group()
     form.add_argument("--json", action="store_true", help="print JSON")
@@ -47,9 +47,9 @@ def run(arguments: argparse.Namespace) -> int:
         raise bad("--model", "a model that writes summaries", None, repair)
     failed: Failures = []
     paths = files(arguments.paths, failed)
-    reader = longspan.load(arguments.model, task="summarise")
+    reader = longspan.load(arguments.model, task="summarize")
     options = _options(arguments)
-    reader.summarise([], **options)  # a mistake is told before anything is read
+    reader.summarize([], **options)  # a mistake is told before anything is read
     results: list[dict[str, Any]] = []
     for path in paths:
         heading = f"==> {printable(str(path))} <==\n" if len(paths) > 1 else ""
@@ -72,7 +72,7 @@ def run(arguments: argparse.Namespace) -> int:
 
 
 def _options(arguments: argparse.Namespace) -> dict[str, Any]:
-    names = ("beams", "longest", "shortest", "query")
+    names = ("num_beams", "max_new_tokens", "min_new_tokens", "query")
     given = {name: getattr(arguments, name) for name in names if getattr(arguments, name) is not None}
     return given | {"overflow": "truncate" if arguments.truncate else "error"}
 
@@ -87,7 +87,7 @@ def _summary(
         print("".join(before) + _safe(piece.lstrip(BLANK) if before else piece), end="", flush=True)
         before.clear()
 
-    (found,) = reader.summarise(text, stream=show if arguments.stream else None, **options)
+    (found,) = reader.summarize(text, stream=show if arguments.stream else None, **options)
     if arguments.stream:
         print(flush=True)
     elif not arguments.json:

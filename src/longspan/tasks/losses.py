@@ -1,4 +1,4 @@
-"""Sums over groups of rows: what softmax is over a padded batch, over packed documents."""
+"""What losses over packed documents share."""
 
 import torch
 from torch import Tensor

@@ -1,6 +1,6 @@
 """Count how much each word of BERT's uncased vocabulary counts: makes the table that Longspan ships.
 
-    python benchmarks/salience.py --model DIR --out FILE FOLDER...
+    python benchmarks/sif.py --model DIR --out FILE FOLDER...
 
 Every FOLDER is a collection of .txt and .rst files, or of QMSum's .json files, and weighs as much as another.
 The shipped table: the .rst sources of python3.11-doc and of linux-doc-6.1, and QMSum's training meetings.
@@ -13,7 +13,7 @@ from pathlib import Path
 import torch
 from safetensors.torch import save_file
 
-from longspan.checkpoints.salience import counted
+from longspan.families.stitched.sif import counted
 from longspan.evaluate.collections import qmsum
 from longspan.text.tokenizer import Tokenizer
 
@@ -36,8 +36,8 @@ def main() -> None:
     parser.add_argument("--out", required=True, type=Path)
     arguments = parser.parse_args()
     tokenizer = Tokenizer.from_folder(arguments.model)
-    salience = counted(tokenizer, [texts(folder) for folder in arguments.folders])
-    save_file({"salience": salience.to(torch.float16)}, arguments.out)
+    weights = counted(tokenizer, [texts(folder) for folder in arguments.folders])
+    save_file({"salience": weights.to(torch.float16)}, arguments.out)
 
 
 if __name__ == "__main__":

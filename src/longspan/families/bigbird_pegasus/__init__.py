@@ -1,0 +1,1 @@
+"""BigBird-Pegasus: BigBird reads, Pegasus writes."""

@@ -1,0 +1,1 @@
+"""ETC and BigBird-ETC."""

@@ -1,0 +1,1 @@
+"""LED: Longformer reads, BART writes."""

@@ -1,0 +1,178 @@
+"""Longformer's attention: global tokens have projections of their own (Beltagy et al. 2020, section 3)."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import NamedTuple
+
+import numpy as np
+import torch
+from torch import Tensor, nn
+
+from longspan.engine.call import attention
+from longspan.engine.labels import Labels
+from longspan.engine.plan import Plan, plan
+from longspan.engine.terms import ScoreTable
+from longspan.families.attention_spec import AttentionSpec
+from longspan.layout import Layout
+from longspan.nn.attention import Biases, Dropping, fresh_dropout
+from longspan.nn.linear import Linear, wide
+from longspan.nn.relative import ByHead
+from longspan.shapes import IntArray
+
+
+class Group(NamedTuple):
+    """Global rows that are computed alike."""
+
+    rows: Tensor
+    "(G,) the rows."
+    keys: Tensor | None
+    "The rows they see, None for all."
+    pairs: Plan
+    "From them to what they see; if absorbed, each row once for each head and the plan for one wide head."
+
+
+@dataclass(frozen=True)
+class GlobalRows:
+    """The marked rows of a layout, by whether their document has few of them.
+
+    With few (G * H < C) it is less work to carry the query through the key projection than to project all
+    keys and values: q . (W x + b) = (W' q) . x + a constant of the row, which softmax does not see, and the
+    sum of p (W x + b) is W (sum of p x) + b (sum of p). The choice is made for each document by itself.
+    """
+
+    few: Group | None
+    many: Group | None
+
+    @staticmethod
+    def of(
+        specs: Sequence[AttentionSpec], heads: int, width: int, labels: Labels | None = None
+    ) -> "GlobalRows":
+        """The rows of the layer's attention from marked rows to all, if it has one."""
+        if not specs:
+            return GlobalRows(None, None)
+        (spec,) = specs
+        document, marked = spec.keys.sites.document, spec.keys.marked_rows
+        few = np.bincount(document[marked], minlength=spec.keys.documents) * heads < width
+        chosen = few[document[marked]]
+        return GlobalRows(
+            _absorbed(spec, marked[chosen], heads, labels), _projected(spec, marked[~chosen], heads, labels)
+        )
+
+
+def _absorbed(spec: AttentionSpec, rows: IntArray, heads: int, labels: Labels | None) -> Group | None:
+    if not rows.size:
+        return None
+    site = spec.keys.sites[np.repeat(rows, heads)]
+    # The pattern reads no positions, dropout does: each head of a row gets its own, and drops other keys.
+    position = site.position * heads + np.tile(np.arange(heads, dtype=np.int32), rows.size)
+    queries = Layout(replace(site, position=position, last=position), spec.keys.lengths)
+    by_head = None if labels is None else ByHead(labels, heads)
+    return Group(
+        torch.from_numpy(rows), None, plan(spec.pattern, queries, spec.keys, heads=1, labels=by_head)
+    )
+
+
+def _projected(spec: AttentionSpec, rows: IntArray, heads: int, labels: Labels | None) -> Group | None:
+    if not rows.size:
+        return None
+    layout, document = spec.keys, spec.keys.sites.document
+    seen = np.flatnonzero(np.isin(document, document[rows]))
+    keys = None if seen.size == layout.size else torch.from_numpy(seen)
+    among = layout if keys is None else layout.take(seen)
+    pairs = plan(spec.pattern, layout.take(rows), among, heads=heads, labels=labels)
+    return Group(torch.from_numpy(rows), keys, pairs)
+
+
+@dataclass(frozen=True)
+class GlobalProjections:
+    """What global rows see by projections of their own: linear layers with biases, and what drops pairs."""
+
+    query: Linear | nn.Linear
+    key: Linear | nn.Linear
+    value: Linear | nn.Linear
+    heads: int
+    dropout: Dropping
+
+    def write(self, context: Tensor, x: Tensor, rows: GlobalRows, biases: Biases = ()) -> Tensor:
+        """`context` (N, C) with the global rows of x (N, C) written over; in place without gradients."""
+        for group, read in ((rows.few, self._absorbed), (rows.many, self._projected)):
+            if group is not None:
+                at = group.rows.to(x.device)
+                copy = context.index_copy if torch.is_grad_enabled() else context.index_copy_
+                context = copy(0, at, read(x, x[at], group, biases).to(context.dtype))
+        return context
+
+    def _projected(self, x: Tensor, marked: Tensor, group: Group, biases: Biases) -> Tensor:
+        """All keys through the global projections."""
+        seen = x if group.keys is None else x[group.keys.to(x.device)]
+        q, k, v = (
+            linear(rows).view(len(rows), self.heads, -1)  # (N, C) -> (N, H, D)
+            for linear, rows in ((self.query, marked), (self.key, seen), (self.value, seen))
+        )
+        return attention(q, k, v, group.pairs, terms=biases, dropout=fresh_dropout(self.dropout)).flatten(1)
+
+    def _absorbed(self, x: Tensor, marked: Tensor, group: Group, biases: Biases) -> Tensor:
+        """The queries through the key projection, the result through the value projection."""
+        rows, width = marked.shape
+        size = width // self.heads
+        q = self.query(marked).view(rows, self.heads, size)
+        key, value = (wide(p.weight).view(self.heads, size, width) for p in (self.key, self.value))
+        carried = torch.einsum("ghd,hdc->ghc", wide(q), key).to(x.dtype).reshape(rows * self.heads, 1, width)
+        seen, dropout = x.unsqueeze(1), fresh_dropout(self.dropout)  # (N, C) -> (N, 1, C): one wide head
+        by_head = tuple(ScoreTable(one.table.t().reshape(-1, 1)) for one in biases)  # (L, H) -> (H * L, 1)
+        mean = attention(carried, seen, seen, group.pairs, scale=size**-0.5, terms=by_head, dropout=dropout)
+        context = (
+            torch.einsum("ghc,hdc->ghd", wide(mean).view(rows, self.heads, width), value)
+            .flatten(1)
+            .to(x.dtype)
+        )
+        bias, unseen = self.value.bias, self.key.bias
+        assert bias is not None
+        assert unseen is not None
+        context = context + 0 * unseen  # softmax does not see it: its gradient is 0, but it has one
+        if dropout is None:
+            return context + bias
+        ones = x.new_ones(1, 1, 1).expand(seen.shape)
+        kept = attention(carried, seen, ones, group.pairs, scale=size**-0.5, terms=by_head, dropout=dropout)
+        kept = kept[:, 0, :1]
+        return context + (kept.view(rows, self.heads, 1) * bias.view(self.heads, size)).flatten(1)
+
+
+class LongformerAttention(nn.Module):
+    """Local rows by one set of projections, global rows by another; each row is computed once."""
+
+    int8_layers: tuple[str, ...] = ("qkv", "out")  # the global projections are read as matrices
+
+    def __init__(self, width: int, heads: int, *, dropout: float = 0.0) -> None:
+        super().__init__()
+        self.qkv = Linear(width, 3 * width)
+        self.global_query, self.global_key, self.global_value = (Linear(width, width) for _ in range(3))
+        self.out = Linear(width, width)
+        self.heads, self.dropout = heads, dropout
+
+    def forward(
+        self,
+        x: Tensor,
+        pairs: Plan,
+        global_rows: GlobalRows,
+        biases: Biases = (),
+        *,
+        scratch: Tensor | None = None,
+    ) -> Tensor:
+        q, k, v = self.qkv(x, scratch).view(len(x), 3, self.heads, -1).unbind(1)  # (N, 3C) -> (N, H, D)
+        context = attention(q, k, v, pairs, terms=biases, dropout=fresh_dropout(self))
+        return self.global_projections.write(
+            context.flatten(1), x, global_rows, biases
+        )  # (N, H, D) -> (N, C)
+
+    @property
+    def global_projections(self) -> GlobalProjections:
+        """How global rows are computed."""
+        return GlobalProjections(self.global_query, self.global_key, self.global_value, self.heads, self)
+
+    def copy_local_to_global(self) -> None:
+        """Start the global projections from the local ones (section 3.1)."""
+        projections = self.global_query, self.global_key, self.global_value
+        for name in ("weight", "bias"):
+            for projection, local in zip(projections, getattr(self.qkv, name).chunk(3), strict=True):
+                getattr(projection, name).data.copy_(local.data)

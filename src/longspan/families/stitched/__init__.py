@@ -1,0 +1,1 @@
+"""Stitched, Longspan's own long model for search."""

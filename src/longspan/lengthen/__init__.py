@@ -1,0 +1,1 @@
+"""A short model becomes a long one: positions, comparison with the source, model card."""

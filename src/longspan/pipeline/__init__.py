@@ -1,0 +1,1 @@
+"""Documents to packed batches to results in order: what every task, search and training share."""

@@ -1,0 +1,1 @@
+"""What global tokens of a second stream stand for: sentences, paragraphs, questions."""

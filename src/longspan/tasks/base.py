@@ -1,0 +1,84 @@
+"""What a task is, as data."""
+
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from typing import Any
+
+from torch import Tensor
+
+from longspan.errors import InputError, bad
+from longspan.families.backbone import Backbone
+from longspan.families.task_model import TaskModel
+from longspan.pipeline.documents import ReadingRules
+from longspan.pipeline.global_tokens import Rule
+
+
+@dataclass(frozen=True, kw_only=True)
+class Task:
+    """Everything that depends on the task: add one by writing a file with such a value and registering it."""
+
+    name: str
+    aliases: tuple[str, ...]
+    "Other names that users may give it: Hugging Face's pipelines."
+    architecture: str
+    "How Hugging Face's classes for it end."
+    build: Callable[..., TaskModel]
+    "(backbone, labels=..., **options) to a model with a new head; None if the backbone cannot do it."
+    inputs: Callable[..., Any]
+    "What users give, checked, as a list."
+    loss: Callable[..., Tensor]
+    decode: Callable[..., Any]
+    "From the head's outputs on the pieces of a document to a result."
+    metric: Callable[..., dict[str, float]]
+    "How good predictions are, by the measure that papers report."
+    global_tokens: Rule = "none"
+    "Which tokens are global if the user says nothing and the family leaves it to the task."
+    shortened: int | None = None
+    "The part that is cut or read in windows: 0 the text, 1 its pair, None the longer one."
+    windows: bool = True
+    "Whether the results of the windows of a document can be joined."
+    has_labels: bool = False
+    "Whether the head gives a score for each of some classes with names."
+    drops_labels: bool = False
+    "Whether names of classes in a config.json mean nothing to its models, and are not kept."
+    has_problem: bool = False
+    "Whether the labels may exclude each other or not, or be numbers (`problem_type`)."
+    head_dropout: bool = False
+    "Whether the head drops at a rate that checkpoints may set (`classifier_dropout`)."
+    disk_name: str = ""
+    "What precedes the head's tensors in files of our own types, if it is not the name."
+
+    @property
+    def reading(self) -> ReadingRules:
+        """How its documents are read."""
+        return ReadingRules(
+            verb=self.name,
+            global_tokens=self.global_tokens,
+            shortened=self.shortened,
+            windows=self.windows,
+        )
+
+    @property
+    def saved_as(self) -> str:
+        """What precedes the head's tensors in files of our own types."""
+        return self.disk_name or self.name
+
+
+def no_decoder_for(task: str, backbone: Backbone) -> InputError:
+    """The error for a task that models with a decoder do not do, or only they do."""
+    kind = "with" if backbone.config.has_decoder else "without"
+    return bad("task", f"another one for a model {kind} a decoder", task)
+
+
+def wrong_task(verb: str, task: str) -> InputError:
+    """The error for a verb that a model was not loaded for."""
+    return bad("task", f"{verb} to call {verb}()", task, f"Load the model with task={verb!r}.")
+
+
+def listed(values: Iterable[str]) -> str:
+    """
+    >>> listed(["encode", "fill", "tag"])
+    'encode, fill or tag'
+    """
+    *first, last = values
+    return f"{', '.join(first)} or {last}" if first else last
