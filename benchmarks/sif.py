@@ -13,8 +13,8 @@ from pathlib import Path
 import torch
 from safetensors.torch import save_file
 
-from longspan.families.stitched.sif import counted
 from longspan.evaluate.collections import qmsum
+from longspan.families.stitched.sif import counted
 from longspan.text.tokenizer import Tokenizer
 
 

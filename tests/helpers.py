@@ -8,6 +8,7 @@ from longspan.engine.plan import Plan
 from longspan.layout import Layout
 from longspan.patterns.base import Pattern
 from longspan.shapes import IntArray
+from longspan.tasks.registry import TASKS
 
 
 def dense_counts(plan: Plan) -> IntArray:
@@ -43,3 +44,9 @@ def without_native(monkeypatch: pytest.MonkeyPatch) -> None:
     """As if the native kernel were not built."""
     kept = {name: place for name, place in backends.BACKENDS.items() if name != "native"}
     monkeypatch.setattr(backends, "BACKENDS", kept)
+
+
+READING = [task.name for task in TASKS.values() if task.backbones != "decoder"]
+"""What an encoder can do."""
+WRITING = [task.name for task in TASKS.values() if task.backbones != "encoder"]
+"""What a model with a decoder can do."""

@@ -23,9 +23,9 @@ from benchmarks.summaries.papers import Pair, Paper, pair, papers, tokenizer
 from benchmarks.summaries.rouge import rouge
 from tokenizers import Tokenizer
 
+from longspan.families.seq2seq.lm import Writer
 from longspan.generation.config import Writing
 from longspan.generation.generate import generate
-from longspan.families.seq2seq.lm import Writer
 
 WHOLE, WRITTEN = 4096, 512
 """Tokens of a paper that copying is learnt from, and of a summary: few have more."""

@@ -10,11 +10,11 @@ import torch
 from benchmarks.summaries.papers import END, PAD, START, Pair
 from torch import Tensor
 
+from longspan.families.longformer.model import LongformerConfig
+from longspan.families.seq2seq.lm import Writer
+from longspan.families.seq2seq.model import Seq2SeqConfig
 from longspan.layout import Layout
 from longspan.tasks.registry import build
-from longspan.families.longformer.model import LongformerConfig
-from longspan.families.seq2seq.model import Seq2SeqConfig
-from longspan.families.seq2seq.lm import Writer
 
 RATE, WARM, EVERY = 1e-3, 150, 100
 """The learning rate, the steps until it is reached, and those between two lines of the log."""

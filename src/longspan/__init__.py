@@ -14,7 +14,6 @@ __version__ = "0.1.0"
 
 if TYPE_CHECKING:
     from longspan import hf, patterns
-    from longspan.lengthen.lengthen import lengthen
     from longspan.engine.call import attention, attention_weights
     from longspan.engine.dropout import Dropout
     from longspan.engine.labels import ClippedDistance
@@ -23,6 +22,7 @@ if TYPE_CHECKING:
     from longspan.engine.terms import RelativeKeys, ScoreTable
     from longspan.errors import BackendError, InputError, LongspanError
     from longspan.layout import Layout
+    from longspan.lengthening.lengthen import lengthen
     from longspan.look.picture import draw
     from longspan.look.report import explain
     from longspan.reader import Reader, load
@@ -44,7 +44,7 @@ _HOME = {
     "attention_weights": "longspan.engine.call",
     "draw": "longspan.look.picture",
     "explain": "longspan.look.report",
-    "lengthen": "longspan.lengthen.lengthen",
+    "lengthen": "longspan.lengthening.lengthen",
     "load": "longspan.reader",
     "merge": "longspan.engine.merge",
     "plan": "longspan.engine.plan",

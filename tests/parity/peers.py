@@ -8,10 +8,10 @@ import torch
 import transformers
 from torch import Tensor
 
-from longspan.checkpoints import load_model
-from longspan.checkpoints.families import read_config
-from longspan.checkpoints.fit import is_tied, pieces
-from longspan.models.task import TaskModel
+from longspan.checkpoints.load import load_model
+from longspan.checkpoints.matching import is_tied, pieces
+from longspan.families.registry import read_config
+from longspan.families.task_model import TaskModel
 
 TOLERANCE = 1e-5
 """The rule: no number is off by more than this times the largest expected one, or this if that is below 1."""
@@ -123,4 +123,4 @@ def output(answer: Any) -> Tensor:
 
 def hidden(model: TaskModel) -> Any:
     """What gives the same as transformers' class: the body for the bare model, else all of it."""
-    return model.body if model.task == "encode" else model
+    return model.backbone if model.task == "encode" else model

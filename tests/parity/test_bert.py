@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 import torch
 
-from longspan.checkpoints import load_model
+from longspan.checkpoints.load import load_model
 from longspan.layout import Layout
 from longspan.nn.heads import PoolingHead
 from parity.peers import HEADS, close, compare, hidden, output, padded, pair, peer, words
@@ -50,7 +50,7 @@ def test_the_pooler_agrees(tmp_path: Path) -> None:
     layout = Layout.packed([41])
     assert isinstance(ours.head, PoolingHead)
     close(
-        ours.head.pooler_output(ours.body(ids, layout), layout).detach(),
+        ours.head.pooler_output(ours.backbone(ids, layout), layout).detach(),
         theirs(ids[None]).pooler_output.detach(),
     )
 

@@ -12,9 +12,9 @@ import pytest
 import torch
 from torch import Tensor
 
+from longspan.families.bigbird.model import BigBirdConfig
+from longspan.families.task_model import TaskModel
 from longspan.layout import Layout
-from longspan.models.bigbird import BigBirdConfig
-from longspan.models.task import TaskModel
 from parity.peers import HEADS, close, compare, hidden, output, padded, pair, same_gradients, words
 
 SHORT = 28
@@ -24,7 +24,7 @@ SHORT = 28
 def draws(model: TaskModel, plan: str) -> TaskModel:
     """The same weights with another plan of random blocks, in training."""
     assert isinstance(model.config, BigBirdConfig)
-    model.body.config = replace(model.config, random=plan)
+    model.backbone.config = replace(model.config, random=plan)
     return model.train()
 
 
@@ -107,7 +107,7 @@ def test_types_are_told_apart(tmp_path: Path) -> None:
     theirs, ours = pair(tmp_path, "BigBird", "Model")
     (ids,), types = words(50), torch.arange(50) % 2
     expected = output(theirs(ids[None], token_type_ids=types[None]))
-    given = ours.body(ids, Layout.packed([50]), types)
+    given = ours.backbone(ids, Layout.packed([50]), types)
     close(given.detach(), expected.detach())
     same_gradients(theirs, ours, given, expected)
 

@@ -8,12 +8,12 @@ import torch
 import transformers
 from torch import Tensor
 
-from longspan.generation.options import Writing
-from longspan.generation.rules import narrowed, ruled
-from longspan.generation.run import generate
-from longspan.generation.search import Beams, Text
+from longspan.families.seq2seq.lm import Seq2SeqLM
+from longspan.generation.config import GenerationConfig
+from longspan.generation.generate import generate
+from longspan.generation.logits_process import warp_logits, process_logits
+from longspan.generation.search import BeamSearch, Hypothesis
 from longspan.layout import Layout
-from longspan.models.writer import Writer
 from longspan.shapes import IntArray
 from parity import led
 
@@ -23,32 +23,32 @@ DOCUMENTS = Layout.packed(LENGTHS, marked=[[0]] * 3)
 OFTEN, NEVER = 5.0, -30.0
 """What is added to the end's score."""
 SETTINGS: list[tuple[float, dict[str, Any]]] = [
-    (0.0, {"longest": 20}),
-    (OFTEN, {"longest": 1}),
-    (OFTEN, {"longest": 9, "shortest": 6, "first_id": 7, "last_id": END}),
-    (NEVER, {"longest": 12, "no_repeat": 1, "bad_words": ((5,), (7, 9), (11, END), (END,))}),
-    (OFTEN, {"longest": 8, "shortest": 8, "no_repeat": 2}),
-    (0.0, {"beams": 2, "longest": 20}),
-    (0.0, {"beams": 3, "longest": 1, "count": 3}),
-    (OFTEN, {"beams": 4, "longest": 20, "length_penalty": 2.0, "early_stopping": True, "count": 4}),
-    (OFTEN, {"beams": 3, "longest": 14, "length_penalty": 0.0, "early_stopping": "never", "count": 2}),
-    (OFTEN, {"beams": 5, "longest": 14, "length_penalty": 3.7, "early_stopping": "never", "count": 3}),
-    (OFTEN, {"beams": 4, "longest": 17, "no_repeat": 3, "shortest": 5, "length_penalty": -0.5, "count": 2}),
-    (OFTEN, {"beams": 6, "longest": 9, "shortest": 9, "length_penalty": -2.0, "early_stopping": True}),
-    (0.0, {"beams": 3, "longest": 6, "bad_words": ((5,), (7, 9), (11,), (3, 4, END)), "count": 2}),
-    (OFTEN, {"beams": 4, "longest": 11, "first_id": 7, "last_id": END, "no_repeat": 1, "count": 4}),
-    (NEVER, {"beams": 2, "longest": 14, "first_id": 0, "last_id": 4, "no_repeat": 4, "shortest": 3}),
-    (NEVER, {"beams": 6, "longest": 13, "length_penalty": 2.0, "early_stopping": True, "count": 6}),
+    (0.0, {"max_new_tokens": 20}),
+    (OFTEN, {"max_new_tokens": 1}),
+    (OFTEN, {"max_new_tokens": 9, "min_new_tokens": 6, "forced_bos_token_id": 7, "forced_eos_token_id": END}),
+    (NEVER, {"max_new_tokens": 12, "no_repeat_ngram_size": 1, "bad_words_ids": ((5,), (7, 9), (11, END), (END,))}),
+    (OFTEN, {"max_new_tokens": 8, "min_new_tokens": 8, "no_repeat_ngram_size": 2}),
+    (0.0, {"num_beams": 2, "max_new_tokens": 20}),
+    (0.0, {"num_beams": 3, "max_new_tokens": 1, "num_return_sequences": 3}),
+    (OFTEN, {"num_beams": 4, "max_new_tokens": 20, "length_penalty": 2.0, "early_stopping": True, "num_return_sequences": 4}),
+    (OFTEN, {"num_beams": 3, "max_new_tokens": 14, "length_penalty": 0.0, "early_stopping": "never", "num_return_sequences": 2}),
+    (OFTEN, {"num_beams": 5, "max_new_tokens": 14, "length_penalty": 3.7, "early_stopping": "never", "num_return_sequences": 3}),
+    (OFTEN, {"num_beams": 4, "max_new_tokens": 17, "no_repeat_ngram_size": 3, "min_new_tokens": 5, "length_penalty": -0.5, "num_return_sequences": 2}),
+    (OFTEN, {"num_beams": 6, "max_new_tokens": 9, "min_new_tokens": 9, "length_penalty": -2.0, "early_stopping": True}),
+    (0.0, {"num_beams": 3, "max_new_tokens": 6, "bad_words_ids": ((5,), (7, 9), (11,), (3, 4, END)), "num_return_sequences": 2}),
+    (OFTEN, {"num_beams": 4, "max_new_tokens": 11, "forced_bos_token_id": 7, "forced_eos_token_id": END, "no_repeat_ngram_size": 1, "num_return_sequences": 4}),
+    (NEVER, {"num_beams": 2, "max_new_tokens": 14, "forced_bos_token_id": 0, "forced_eos_token_id": 4, "no_repeat_ngram_size": 4, "min_new_tokens": 3}),
+    (NEVER, {"num_beams": 6, "max_new_tokens": 13, "length_penalty": 2.0, "early_stopping": True, "num_return_sequences": 6}),
 ]
 NAMES = {
-    "beams": "num_beams",
-    "longest": "max_new_tokens",
-    "shortest": "min_new_tokens",
-    "no_repeat": "no_repeat_ngram_size",
-    "first_id": "forced_bos_token_id",
-    "last_id": "forced_eos_token_id",
-    "bad_words": "bad_words_ids",
-    "count": "num_return_sequences",
+    "num_beams": "num_beams",
+    "max_new_tokens": "max_new_tokens",
+    "min_new_tokens": "min_new_tokens",
+    "no_repeat_ngram_size": "no_repeat_ngram_size",
+    "forced_bos_token_id": "forced_bos_token_id",
+    "forced_eos_token_id": "forced_eos_token_id",
+    "bad_words_ids": "bad_words_ids",
+    "num_return_sequences": "num_return_sequences",
 }
 """What transformers calls these options."""
 
@@ -60,7 +60,7 @@ def engine() -> str:
 
 
 @pytest.fixture(scope="module")
-def models() -> tuple[Any, Writer]:
+def models() -> tuple[Any, Seq2SeqLM]:
     return led.pair()
 
 
@@ -69,10 +69,10 @@ def ids() -> Tensor:
     return torch.randint(3, led.VOCAB, (sum(LENGTHS),), generator=torch.Generator().manual_seed(1))
 
 
-def ending(models: tuple[Any, Writer], more: float) -> None:
+def ending(models: tuple[Any, Seq2SeqLM], more: float) -> None:
     """Make the end of a text likelier in both models; the end's own score becomes `more`."""
     for model in models:
-        name = "head.bias" if isinstance(model, Writer) else "final_logits_bias"
+        name = "head.bias" if isinstance(model, Seq2SeqLM) else "final_logits_bias"
         model.get_buffer(name)[0, END] = more
 
 
@@ -100,11 +100,11 @@ def tokens(sequences: Tensor) -> list[tuple[int, ...]]:
 
 @pytest.mark.parametrize(("more", "settings"), SETTINGS, ids=str)
 def test_the_same_tokens_are_written(
-    models: tuple[Any, Writer], ids: Tensor, more: float, settings: dict[str, Any]
+    models: tuple[Any, Seq2SeqLM], ids: Tensor, more: float, settings: dict[str, Any]
 ) -> None:
     ending(models, more)
     wanted = theirs(models[0], ids, settings)
-    found = [text for texts in generate(models[1], ids, DOCUMENTS, Writing(**settings)) for text in texts]
+    found = [text for texts in generate(models[1], ids, DOCUMENTS, GenerationConfig(**settings)) for text in texts]
     assert [text.tokens for text in found] == tokens(wanted.sequences)
     if wanted.get("sequences_scores") is not None:
         assert torch.allclose(
@@ -124,9 +124,9 @@ def test_the_same_tokens_are_written_in_float32_where_the_choice_is_clear(
     ending(models, OFTEN)
     clear = total = 0
     for longest in (7, 20):
-        wanted = theirs(models[0], ids, {"longest": longest})
+        wanted = theirs(models[0], ids, {"max_new_tokens": longest})
         best = torch.stack(wanted.scores).topk(2).values  # (steps, documents, 2)
-        texts = generate(models[1], ids, DOCUMENTS, Writing(longest=longest))
+        texts = generate(models[1], ids, DOCUMENTS, GenerationConfig(max_new_tokens=longest))
         for d, ((text,), other) in enumerate(zip(texts, tokens(wanted.sequences), strict=True)):
             margin = (best[: len(other), d, 0] - best[: len(other), d, 1]).min()
             total, clear = total + 1, clear + int(margin > 1e-4)
@@ -140,41 +140,41 @@ def test_the_same_beams_win_in_float32_where_the_choice_is_clear(
     models = led.pair(torch.float32)
     ending(models, OFTEN)
     margins: dict[int, float] = {}
-    advance = Beams.advance
+    advance = BeamSearch.advance
 
-    def measured(self: Beams, logits: Tensor, rows: IntArray) -> bool:
-        totals = (logits + self.scores[:, None]).flatten().topk(2 * self.options.beams + 1).values
+    def measured(self: BeamSearch, logits: Tensor, rows: IntArray) -> bool:
+        totals = (logits + self.scores[:, None]).flatten().topk(2 * self.options.num_beams + 1).values
         gap = float((totals[:-1] - totals[1:]).nan_to_num(torch.inf).min())
         margins[id(self)] = min(gap, margins.get(id(self), torch.inf))
         return advance(self, logits, rows)
 
-    monkeypatch.setattr(Beams, "advance", measured)
+    monkeypatch.setattr(BeamSearch, "advance", measured)
     clear = total = 0
     for beams in (2, 4):
         margins.clear()
-        wanted = tokens(theirs(models[0], ids, {"beams": beams, "longest": 12}).sequences)
-        texts = generate(models[1], ids, DOCUMENTS, Writing(beams=beams, longest=12))
+        wanted = tokens(theirs(models[0], ids, {"num_beams": beams, "max_new_tokens": 12}).sequences)
+        texts = generate(models[1], ids, DOCUMENTS, GenerationConfig(num_beams=beams, max_new_tokens=12))
         for (text,), other, margin in zip(texts, wanted, margins.values(), strict=True):
             total, clear = total + 1, clear + int(margin > 1e-4)
             assert margin <= 1e-4 or text.tokens == other
     assert clear > 0.6 * total
 
 
-def processors(options: Writing, start: int) -> Any:
+def processors(options: GenerationConfig, start: int) -> Any:
     """Transformers' rules in the order that `generate` gives them."""
     made = transformers.generation.logits_process
     rules: list[Any] = []
-    if options.no_repeat:
-        rules.append(made.NoRepeatNGramLogitsProcessor(options.no_repeat))
-    if options.bad_words:
-        rules.append(made.NoBadWordsLogitsProcessor([list(word) for word in options.bad_words], END))
-    if options.shortest:
-        rules.append(made.MinNewTokensLengthLogitsProcessor(start, options.shortest, END))
-    if options.first_id is not None:
-        rules.append(made.ForcedBOSTokenLogitsProcessor(options.first_id))
-    if options.last_id is not None:
-        assert options.longest is not None
-        rules.append(made.ForcedEOSTokenLogitsProcessor(start + options.longest, options.last_id))
+    if options.no_repeat_ngram_size:
+        rules.append(made.NoRepeatNGramLogitsProcessor(options.no_repeat_ngram_size))
+    if options.bad_words_ids:
+        rules.append(made.NoBadWordsLogitsProcessor([list(word) for word in options.bad_words_ids], END))
+    if options.min_new_tokens:
+        rules.append(made.MinNewTokensLengthLogitsProcessor(start, options.min_new_tokens, END))
+    if options.forced_bos_token_id is not None:
+        rules.append(made.ForcedBOSTokenLogitsProcessor(options.forced_bos_token_id))
+    if options.forced_eos_token_id is not None:
+        assert options.max_new_tokens is not None
+        rules.append(made.ForcedEOSTokenLogitsProcessor(start + options.max_new_tokens, options.forced_eos_token_id))
     return made.LogitsProcessorList(rules)
 
 
@@ -183,18 +183,18 @@ def test_rules_forbid_what_transformers_forbids() -> None:
     for _ in range(300):
         count, length, vocab = draw.integers(1, 5), draw.integers(1, 12), 7
         words = tuple(tuple(draw.integers(0, vocab, draw.integers(1, 4)).tolist()) for _ in range(4))
-        options = Writing(
-            no_repeat=int(draw.integers(0, 5)),
-            shortest=int(draw.integers(0, 7)),
-            longest=int(draw.integers(7, 12)),
-            bad_words=((3,), *words) if draw.random() < 0.5 else (),
-            first_id=5 if draw.random() < 0.3 else None,
-            last_id=END if draw.random() < 0.3 else None,
+        options = GenerationConfig(
+            no_repeat_ngram_size=int(draw.integers(0, 5)),
+            min_new_tokens=int(draw.integers(0, 7)),
+            max_new_tokens=int(draw.integers(7, 12)),
+            bad_words_ids=((3,), *words) if draw.random() < 0.5 else (),
+            forced_bos_token_id=5 if draw.random() < 0.3 else None,
+            forced_eos_token_id=END if draw.random() < 0.3 else None,
         )
         written = draw.integers(0, vocab, (count, length))
         scores = torch.from_numpy(draw.standard_normal((count, vocab)).astype(np.float32))
         wanted = processors(options, 1)(torch.from_numpy(written), scores)
-        assert torch.equal(ruled(scores.clone(), written, options, eos=END), wanted), options
+        assert torch.equal(process_logits(scores.clone(), written, options, eos=END), wanted), options
 
 
 def test_words_are_drawn_from_the_scores_of_transformers() -> None:
@@ -213,15 +213,15 @@ def test_words_are_drawn_from_the_scores_of_transformers() -> None:
             made.TopPLogitsWarper(top_p),
         ]
         wanted: Any = made.LogitsProcessorList(steps)(torch.zeros(3, 1, dtype=torch.long), scores)
-        options = Writing(sample=True, temperature=temperature, top_k=top_k, top_p=max(top_p, 1e-9))
-        assert torch.equal(narrowed(scores, options), wanted)
+        options = GenerationConfig(do_sample=True, temperature=temperature, top_k=top_k, top_p=max(top_p, 1e-9))
+        assert torch.equal(warp_logits(scores, options), wanted)
 
 
-def test_a_document_is_written_about_as_if_it_were_alone(models: tuple[Any, Writer], ids: Tensor) -> None:
+def test_a_document_is_written_about_as_if_it_were_alone(models: tuple[Any, Seq2SeqLM], ids: Tensor) -> None:
     ending(models, OFTEN)
-    options = Writing(beams=3, longest=17)
+    options = GenerationConfig(num_beams=3, max_new_tokens=17)
     together = generate(models[1], ids, DOCUMENTS, options)
-    alone: list[list[Text]] = []
+    alone: list[list[Hypothesis]] = []
     for part in ids.split(LENGTHS):
         alone += generate(models[1], part, Layout.packed([len(part)], marked=[[0]]), options)
     assert [text.tokens for (text,) in together] == [text.tokens for (text,) in alone]

@@ -6,11 +6,11 @@ from typing import Any
 import pytest
 import torch
 import transformers
-
-from longspan.checkpoints import load_model
 from longspan.checkpoints.length_report import LengthenReport
-from longspan.checkpoints.lengthen import lengthen
+
+from longspan.checkpoints.load import load_model
 from longspan.layout import Layout
+from longspan.lengthening.lengthen import lengthen
 from parity.peers import HEADS, close, hidden, output, peer, words
 
 SHORT: dict[str, tuple[str, dict[str, Any]]] = {
@@ -75,7 +75,7 @@ def test_every_family_stays_equal_at_any_length(tmp_path: Path, family: str, pat
         (ids,) = words(n, seed=n)
         expected = output(theirs(ids[None])).detach()
         for marked in ([], [0], range(n)):
-            close(ours.body(ids, Layout.packed([n], marked=[marked])).detach(), expected, f"{n} tokens")
+            close(ours.backbone(ids, Layout.packed([n], marked=[marked])).detach(), expected, f"{n} tokens")
 
 
 @pytest.mark.parametrize("pattern", ["longformer", "bigbird"])

@@ -8,17 +8,17 @@ import pytest
 import torch
 import transformers
 
-from longspan.checkpoints import load_model
-from longspan.checkpoints.lengthen import lengthen
+from longspan.checkpoints.load import load_model
+from longspan.families.poolingformer.model import PoolingformerConfig
+from longspan.families.seq2seq.lm import Seq2SeqLM
+from longspan.families.seq2seq.model import Seq2SeqConfig
 from longspan.layout import Layout
-from longspan.models.poolingformer import PoolingformerConfig
-from longspan.models.seq2seq import Seq2SeqConfig
-from longspan.models.writer import Writer
+from longspan.lengthening.lengthen import lengthen
 
 VOCAB, SHORT = 61, 64
 HEADS = {
-    "ForConditionalGeneration": "summarise",
-    "Model": "summarise",
+    "ForConditionalGeneration": "summarize",
+    "Model": "summarize",
     "ForSequenceClassification": "classify",
     "ForQuestionAnswering": "answer",
 }
@@ -105,7 +105,7 @@ def test_transformers_reads_the_led_and_finds_the_bart_in_it(tmp_path: Path) -> 
     near = words(report.equal_up_to)
     torch.testing.assert_close(scores(led.eval(), near), scores(source, near), rtol=0, atol=1e-5)
     far, ours = words(299), load_model(tmp_path / "led").model
-    assert isinstance(ours, Writer)
+    assert isinstance(ours, Seq2SeqLM)
     found = ours(far[0], Layout.packed([299], marked=[[0]]), words(9)[0], Layout.packed([9]))
     torch.testing.assert_close(found, scores(led, far), rtol=0, atol=1e-5)
     assert not torch.allclose(scores(led, far[:, :64]), scores(source, far[:, :64]), atol=1e-3)
@@ -153,6 +153,6 @@ def test_an_encoder_of_two_levels_before_a_decoder_is_a_model_of_ours(tmp_path: 
     bart(tmp_path / "bart")
     lengthen(tmp_path / "bart", 300, out=tmp_path / "long", pattern="poolingformer")
     again = load_model(tmp_path / "long")
-    assert isinstance(again.model.body.config, Seq2SeqConfig)
+    assert isinstance(again.model.backbone.config, Seq2SeqConfig)
     assert isinstance(again.model.config, PoolingformerConfig)
-    assert again.model.get_parameter("head.decoder.weight") is again.model.body.embeddings.words.weight
+    assert again.model.get_parameter("head.decoder.weight") is again.model.backbone.embeddings.words.weight

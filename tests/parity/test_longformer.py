@@ -29,7 +29,7 @@ def test_the_body_agrees_at_any_length_with_any_global_tokens(tmp_path: Path, n:
     (ids,), marked = words(n), GLOBALS[chosen](n)
     whole = torch.ones(1, n, dtype=torch.long)
     expected = output(theirs(ids[None], attention_mask=whole, global_attention_mask=flags(n, marked)))
-    compare(theirs, ours, ours.body(ids, Layout.packed([n], marked=[marked])), expected)
+    compare(theirs, ours, ours.backbone(ids, Layout.packed([n], marked=[marked])), expected)
 
 
 @pytest.mark.parametrize("marked", [[], [0], [0, 5, 30]], ids=str)
@@ -78,7 +78,7 @@ def test_without_gradients_the_same_is_computed(tmp_path: Path) -> None:
     (ids,), marked = words(149), [0, 77]
     with torch.no_grad():
         expected = output(theirs(ids[None], global_attention_mask=flags(149, marked)))
-        close(ours.body(ids, Layout.packed([149], marked=[marked])), expected)
+        close(ours.backbone(ids, Layout.packed([149], marked=[marked])), expected)
 
 
 @pytest.mark.parametrize("act", ["relu", "gelu_new"])

@@ -17,8 +17,8 @@ from torch import Tensor
 
 import longspan
 from longspan.checkpoints import default, load_model
-from longspan.checkpoints.lengthen import lengthen
 from longspan.layout import Layout
+from longspan.lengthening.lengthen import lengthen
 from parity.peers import close
 
 SAPIENS = "sapiens==1.0.5"

@@ -9,12 +9,14 @@ import torch
 import transformers
 from safetensors.torch import load_file
 
-from longspan.checkpoints import load_model, save_model
+from helpers import READING
+from longspan.checkpoints.load import load_model
+from longspan.checkpoints.save import save_model
+from longspan.families.bigbird.model import BigBirdConfig
+from longspan.families.config import EncoderConfig
+from longspan.families.longformer.model import LongformerConfig
 from longspan.layout import Layout
-from longspan.models.bigbird import BigBirdConfig
-from longspan.models.build import READING, build
-from longspan.models.config import EncoderConfig
-from longspan.models.longformer import LongformerConfig
+from longspan.tasks.registry import build
 from parity.peers import HEADS, OF_FAMILY, peer, words
 
 CLASSES = [(family, head) for family in OF_FAMILY for head in HEADS]

@@ -6,10 +6,10 @@ import pytest
 import torch
 from torch import Tensor
 
+from longspan.families.seq2seq.lm import Seq2SeqLM
+from longspan.families.seq2seq.model import shift_right
 from longspan.layout import Layout
-from longspan.models.seq2seq import shifted
-from longspan.models.writer import Writer
-from longspan.nn.word_loss import IGNORED
+from longspan.nn.chunked_cross_entropy import IGNORE_INDEX
 from parity import led
 
 LENGTHS, WRITTEN = (37, 20, 1), (11, 7, 3)
@@ -18,7 +18,7 @@ TEXTS = Layout.packed(WRITTEN)
 
 
 @pytest.fixture(scope="module")
-def models() -> tuple[Any, Writer]:
+def models() -> tuple[Any, Seq2SeqLM]:
     return led.pair()
 
 
@@ -26,7 +26,7 @@ def models() -> tuple[Any, Writer]:
 def given() -> tuple[Tensor, Tensor]:
     draw = torch.Generator().manual_seed(1)
     ids, labels = (torch.randint(3, led.VOCAB, (sum(sizes),), generator=draw) for sizes in (LENGTHS, WRITTEN))
-    labels[4] = IGNORED
+    labels[4] = IGNORE_INDEX
     return ids, labels
 
 
@@ -43,23 +43,23 @@ def theirs(ids: Tensor) -> dict[str, Tensor]:
 
 
 def test_scores_and_losses_are_those_of_transformers(
-    models: tuple[Any, Writer], given: tuple[Tensor, Tensor]
+    models: tuple[Any, Seq2SeqLM], given: tuple[Tensor, Tensor]
 ) -> None:
     (peer, ours), (ids, labels) = models, given
-    found = peer(**theirs(ids), labels=padded(labels, WRITTEN, IGNORED))
+    found = peer(**theirs(ids), labels=padded(labels, WRITTEN, IGNORE_INDEX))
     wanted = torch.cat([one[:n] for one, n in zip(found.logits, WRITTEN, strict=True)])
-    scores = ours(ids, DOCUMENTS, shifted(labels, TEXTS, ours.body.config), TEXTS)
+    scores = ours(ids, DOCUMENTS, shift_right(labels, TEXTS, ours.backbone.config), TEXTS)
     assert torch.allclose(scores, wanted, atol=1e-6)
     assert abs(ours.loss(ids, DOCUMENTS, labels, TEXTS) - found.loss) < 1e-6
 
 
 def test_gradients_are_those_of_transformers(
-    models: tuple[Any, Writer], given: tuple[Tensor, Tensor]
+    models: tuple[Any, Seq2SeqLM], given: tuple[Tensor, Tensor]
 ) -> None:
     (peer, ours), (ids, labels) = models, given
     for model in (peer, ours):
         model.zero_grad()
-    peer(**theirs(ids), labels=padded(labels, WRITTEN, IGNORED)).loss.backward()
+    peer(**theirs(ids), labels=padded(labels, WRITTEN, IGNORE_INDEX)).loss.backward()
     ours.loss(ids, DOCUMENTS, labels, TEXTS).backward()
     state = dict(peer.named_parameters())
     for name, parameter in ours.named_parameters():
@@ -70,8 +70,8 @@ def test_gradients_are_those_of_transformers(
         assert torch.allclose(parameter.grad, wanted, atol=1e-5 * max(1.0, float(wanted.abs().max()))), name
 
 
-def test_smoothing_is_that_of_torch(models: tuple[Any, Writer], given: tuple[Tensor, Tensor]) -> None:
+def test_smoothing_is_that_of_torch(models: tuple[Any, Seq2SeqLM], given: tuple[Tensor, Tensor]) -> None:
     (_, ours), (ids, labels) = models, given
-    scores = ours(ids, DOCUMENTS, shifted(labels, TEXTS, ours.body.config), TEXTS)
+    scores = ours(ids, DOCUMENTS, shift_right(labels, TEXTS, ours.backbone.config), TEXTS)
     wanted = torch.nn.functional.cross_entropy(scores, labels, label_smoothing=0.1)
-    assert torch.allclose(ours.loss(ids, DOCUMENTS, labels, TEXTS, smoothing=0.1), wanted)
+    assert torch.allclose(ours.loss(ids, DOCUMENTS, labels, TEXTS, label_smoothing=0.1), wanted)

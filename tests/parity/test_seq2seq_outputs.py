@@ -7,7 +7,7 @@ import pytest
 import torch
 from torch import Tensor
 
-from longspan.nn.word_loss import IGNORED
+from longspan.nn.chunked_cross_entropy import IGNORE_INDEX
 from parity.peers import close, compare, padded, same_gradients
 from parity.writers import CLASSES, VARIANTS, call, documents, expected, given, layout_of, pair
 
@@ -50,7 +50,7 @@ def test_what_is_read_is_what_their_encoder_reads(tmp_path: Path, variant: str) 
     theirs, ours = pair(tmp_path, variant, "Model")
     ids, texts = inputs(theirs)
     layout = layout_of(ids, marked=is_led(theirs))
-    found = ours.body(torch.cat(ids), layout).split(list(LENGTHS))
+    found = ours.backbone(torch.cat(ids), layout).split(list(LENGTHS))
     for one, document, text in zip(found, ids, texts, strict=True):
         close(one, call(theirs, [document], decoder_input_ids=text[None]).encoder_last_hidden_state[0])
 
@@ -62,8 +62,8 @@ def test_losses_and_gradients_of_a_padded_batch_are_theirs(tmp_path: Path, varia
         26, 20, 3, end=theirs.config.eos_token_id
     )  # short: else their batch is one by its longest
     texts = documents(*WRITTEN, end=theirs.config.eos_token_id, seed=2)
-    texts[0][-1] = IGNORED  # the last one is never looked up
-    answer = call(theirs, ids, labels=padded(texts, IGNORED))
+    texts[0][-1] = IGNORE_INDEX  # the last one is never looked up
+    answer = call(theirs, ids, labels=padded(texts, IGNORE_INDEX))
     loss = ours.loss(
         torch.cat(ids), layout_of(ids, marked=is_led(theirs)), torch.cat(texts), layout_of(texts)
     )

@@ -51,7 +51,7 @@ def test_summaries_are_those_of_transformers(variant: str, tmp_path: Path) -> No
             "early_stopping": False,
             "no_repeat_ngram_size": 0,
         }  # a folder without a say writes as papers do
-        found = ours.summarise(CORPUS, **plain | style)
+        found = ours.summarize(CORPUS, **plain | style)
         assert [one["summary_text"] for one in found] == wanted
 
 
@@ -62,9 +62,9 @@ def test_the_settings_of_a_folder_are_followed(variant: str, tmp_path: Path) -> 
     theirs = saved(tmp_path, variant, **settings)
     ours = longspan.load(tmp_path)
     wanted = [expected(theirs, tmp_path, text) for text in CORPUS]
-    assert [one["summary_text"] for one in ours.summarise(CORPUS)] == wanted
+    assert [one["summary_text"] for one in ours.summarize(CORPUS)] == wanted
     ours.save(tmp_path / "again")
     for again in (longspan.load(tmp_path / "again"), longspan.load(tmp_path / "again", "summarization")):
-        assert [one["summary_text"] for one in again.summarise(CORPUS)] == wanted
+        assert [one["summary_text"] for one in again.summarize(CORPUS)] == wanted
     back = type(theirs).from_pretrained(tmp_path / "again")
     assert [expected(back, tmp_path / "again", text) for text in CORPUS] == wanted

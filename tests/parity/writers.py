@@ -8,9 +8,9 @@ import torch
 import transformers
 from torch import Tensor
 
-from longspan.checkpoints import load_model
+from longspan.checkpoints.load import load_model
+from longspan.families.task_model import TaskModel
 from longspan.layout import Layout
-from longspan.models.task import TaskModel
 from parity.peers import padded
 
 VOCAB = 61
@@ -118,11 +118,11 @@ def given(ours: TaskModel, ids: Sequence[Tensor], texts: Sequence[Tensor], *, ma
     """What we compute of all documents at once."""
     layout, written = layout_of(ids, marked=marked), layout_of(texts)
     if ours.task == "encode":
-        body: Any = ours.body
-        found: Tensor = body.written(
+        body: Any = ours.backbone
+        found: Tensor = body.decode(
             body(torch.cat(list(ids)), layout), layout, torch.cat(list(texts)), written
         )
-    elif ours.task == "summarise":
+    elif ours.task == "summarize":
         found = ours(torch.cat(list(ids)), layout, torch.cat(list(texts)), written)
     else:
         found = ours(torch.cat(list(ids)), layout)

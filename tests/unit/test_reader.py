@@ -10,11 +10,11 @@ import torch
 
 import longspan
 from longspan.errors import InputError
+from longspan.pipeline.documents import prepare
+from longspan.pipeline.options import Options
+from longspan.pipeline.packing import pack
 from longspan.reader import Reader
-from longspan.tasks.documents import prepared
-from longspan.tasks.options import Options
-from longspan.tasks.table import TASKS
-from longspan.text.packing import pack
+from longspan.tasks.registry import TASKS
 from unit.tasks.tiny import CORPUS, FAMILIES, LONG, model, reader, tokenizer
 
 TEXTS = [*CORPUS, "", "Ünïcode 文字 🙂 text", "a", CORPUS[0]]
@@ -29,7 +29,7 @@ def asked(found: Reader, **options: Any) -> list[Any]:
     """What a reader says to a few inputs of its task."""
     questions = [{"question": "Who?", "context": text} for text in CORPUS]
     masks = [
-        masked(found.model.body.__class__.__name__.lower(), text)
+        masked(found.model.backbone.__class__.__name__.lower(), text)
         for text in ("{mask} lives", "in {mask} now")
     ]
     verbs = {
@@ -83,8 +83,8 @@ def test_one_text_gives_one_result_and_a_list_gives_a_list(family: str) -> None:
 def test_vectors_can_be_had_in_several_shapes() -> None:
     found = reader("longformer", "encode")
     text = CORPUS[0]
-    vectors, tokens = found.encode(text), found.encode(text, output="tokens")
-    everything = found.encode(text, output=None)
+    vectors, tokens = found.encode(text), found.encode_tokens(text)
+    everything = found.encode_with_details(text, tokens=True)
     assert set(everything) == {"sentence_embedding", "token_embeddings", "n_tokens", "truncated", "windows"}
     assert len(tokens) == everything["n_tokens"]
     np.testing.assert_array_equal(everything["sentence_embedding"], vectors)
@@ -114,7 +114,7 @@ def test_prompts_are_put_before_texts(tmp_path: Path) -> None:
 def in_windows(family: str, task: str) -> tuple[list[int], list[torch.Tensor]]:
     """For each window of LONG, read alone: the tokens it speaks for, and what the model says."""
     made, tokens = model(family, task), tokenizer(family).encode(LONG)
-    (document,) = prepared(made, TASKS[task], ["text"], [tokens], Options(overflow="window"))
+    (document,) = prepare(made, TASKS[task], ["text"], [tokens], Options(overflow="window"))
     counts, said = [], []
     for piece in document.pieces:
         marked = [np.flatnonzero(document.marked[piece.rows])]
@@ -130,11 +130,11 @@ def in_windows(family: str, task: str) -> tuple[list[int], list[torch.Tensor]]:
 def test_a_document_in_windows_is_the_mean_of_them_by_tokens(family: str) -> None:
     found = reader(family, "encode", overflow="window")
     counts, vectors = in_windows(family, "encode")
-    result = found.encode(LONG, details=True)
+    result = found.encode_with_details(LONG)
     expected = sum(count * vector for count, vector in zip(counts, vectors, strict=True)) / sum(counts)
     np.testing.assert_allclose(result["sentence_embedding"], expected, atol=1e-5)
     assert (result["windows"], result["truncated"]) == (len(counts), 0)
-    assert result["n_tokens"] == sum(counts) == len(found.encode(LONG, output="tokens"))
+    assert result["n_tokens"] == sum(counts) == len(found.encode_tokens(LONG))
 
 
 @every_family

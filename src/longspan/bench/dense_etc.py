@@ -4,10 +4,10 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
 
-from longspan.layout import Layout
-from longspan.families.etc.model import Etc
-from longspan.nn.linear import Linear
 from longspan.families.etc.layers import Relative, TwoStreamLayer
+from longspan.families.etc.model import Etc
+from longspan.layout import Layout
+from longspan.nn.linear import Linear
 from longspan.structure.structure import Structure
 
 

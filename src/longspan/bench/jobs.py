@@ -13,13 +13,13 @@ from longspan.bench.dense_etc import DenseEtc
 from longspan.bench.measure import Run
 from longspan.bench.peers import need_transformers
 from longspan.engine.plan import _plan
-from longspan.hf import accelerate
-from longspan.hf.serving import once
-from longspan.layout import Layout
 from longspan.families.bigbird.model import BigBird, BigBirdConfig
 from longspan.families.etc.model import Etc, etc_base
 from longspan.families.longformer.model import Longformer, LongformerConfig
 from longspan.families.poolingformer.model import Poolingformer, PoolingformerConfig, lite
+from longspan.hf import accelerate
+from longspan.hf.serving import once
+from longspan.layout import Layout
 from longspan.nn.quantized import quantize
 from longspan.pipeline.packing import pack
 

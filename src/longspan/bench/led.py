@@ -7,12 +7,12 @@ import torch
 from torch import Tensor, nn
 
 from longspan.engine.plan import _plan
+from longspan.families.longformer.model import LongformerConfig
+from longspan.families.seq2seq.model import Seq2SeqConfig
 from longspan.generation.config import GenerationConfig
 from longspan.generation.generate import generate
 from longspan.layout import Layout
 from longspan.tasks.registry import build
-from longspan.families.longformer.model import LongformerConfig
-from longspan.families.seq2seq.model import Seq2SeqConfig
 
 BEAMS = 4
 POSITIONS = 1024

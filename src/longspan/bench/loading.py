@@ -15,8 +15,8 @@ from longspan.bench.measure import Missing, Round, Turn
 from longspan.bench.progress import step
 from longspan.bench.report import Report
 from longspan.checkpoints.save import save_model
-from longspan.tasks.registry import build
 from longspan.families.longformer.model import LongformerConfig
+from longspan.tasks.registry import build
 from longspan.text.tokenizer import Tokenizer
 
 BASE = LongformerConfig()

@@ -63,8 +63,8 @@ def pull() -> Path:
     found = pulled()
     if found is not None:
         return found
-    from longspan.lengthen.lengthen import lengthen
     from longspan.families.stitched.sif import shipped
+    from longspan.lengthening.lengthen import lengthen
 
     short = short_folder()
     target = short.with_name(LONG)

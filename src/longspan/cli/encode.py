@@ -33,7 +33,7 @@ def run(arguments: argparse.Namespace) -> int:
     read = {str(path): text_of(path, failed) for path in files(arguments.paths, failed)}
     texts = {name: text for name, text in read.items() if text is not None}
     reader = longspan.load(arguments.model, task="encode", overflow="window")
-    found = reader.encode_with_details(list(texts.values()))
+    found = reader.encode_with_details(list(texts.values()), prompt_name=reader.document_prompt_name)
     vectors = [one.pop("sentence_embedding") for one in found]
     table = np.stack(vectors) if vectors else np.zeros((0, reader.model.config.width), np.float32)
     temporary = arguments.out.with_name(f".{arguments.out.name}.{os.getpid()}")

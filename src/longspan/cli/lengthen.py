@@ -46,7 +46,7 @@ def run(arguments: argparse.Namespace) -> int:
     for name, text in _pairs(arguments):
         options[name] = _value(text)
     from longspan.families.stitched.sif import shipped
-    from longspan.lengthen.lengthen import lengthen
+    from longspan.lengthening.lengthen import lengthen
 
     report = lengthen(
         arguments.source,

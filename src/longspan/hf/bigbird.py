@@ -8,8 +8,8 @@ from transformers.models.big_bird import modeling_big_bird as theirs
 
 from longspan.engine.call import attention
 from longspan.engine.plan import Plan, plan
-from longspan.hf.serving import Shape, bits, layout, once, said, serves
 from longspan.families.bigbird.model import BigBirdConfig
+from longspan.hf.serving import Shape, bits, layout, once, said, serves
 
 
 class BigBirdBlockSparseAttention(theirs.BigBirdBlockSparseAttention):  # type: ignore[misc]

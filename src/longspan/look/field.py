@@ -8,8 +8,8 @@ import numpy as np
 
 from longspan.engine.plan import plan
 from longspan.engine.report import middle_row, seen
-from longspan.layout import Layout
 from longspan.families.attention_spec import AttentionSpec, LayerSpecs
+from longspan.layout import Layout
 from longspan.shapes import BoolArray, IntArray
 
 Ranges = tuple[IntArray, IntArray]

@@ -7,9 +7,9 @@ from itertools import groupby
 import numpy as np
 
 from longspan.errors import bad
+from longspan.families.attention_spec import AttentionSpec, LayerSpecs
 from longspan.layout import Layout
 from longspan.look.field import nodes
-from longspan.families.attention_spec import AttentionSpec, LayerSpecs
 from longspan.patterns.base import Pattern
 from longspan.patterns.compose import Intersection
 from longspan.patterns.panel import Panel, at_one_length, axis, in_cells, parts_of

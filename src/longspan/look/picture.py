@@ -9,12 +9,12 @@ from pathlib import Path
 import numpy as np
 
 from longspan.engine.explain import plural
+from longspan.families.attention_spec import LayerSpecs
+from longspan.families.config import EncoderConfig
 from longspan.layout import Layout
 from longspan.look.field import Field, field
 from longspan.look.layers import Frame, frames, titled
 from longspan.look.subject import Subject, subject
-from longspan.families.attention_spec import LayerSpecs
-from longspan.families.config import EncoderConfig
 from longspan.patterns.draw import text_of
 from longspan.shapes import FloatArray
 

@@ -12,6 +12,8 @@ import torch
 from longspan.engine.explain import plural
 from longspan.engine.plan import Plan, plan
 from longspan.engine.report import FLOPS, scratch
+from longspan.families.attention_spec import AttentionSpec, LayerSpecs
+from longspan.families.config import EncoderConfig
 from longspan.layout import Layout
 from longspan.look.advice import NEAR, advice
 from longspan.look.field import Field, field
@@ -19,8 +21,6 @@ from longspan.look.layers import titled
 from longspan.look.speed import Speed, given, measure
 from longspan.look.subject import Subject, subject
 from longspan.look.trial import Work, trial
-from longspan.families.attention_spec import AttentionSpec, LayerSpecs
-from longspan.families.config import EncoderConfig
 from longspan.patterns.panel import at_one_length
 
 CALIBRATED = 2048

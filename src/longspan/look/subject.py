@@ -5,13 +5,13 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from longspan.checkpoints.default import cache_folder
-from longspan.families.registry import presets, read_config
 from longspan.checkpoints.files import inside, read_json, resolve
 from longspan.checkpoints.sentence_transformers import read_modules
 from longspan.engine.explain import plural
 from longspan.errors import bad, whole
-from longspan.layout import Layout
 from longspan.families.config import EncoderConfig
+from longspan.families.registry import presets, read_config
+from longspan.layout import Layout
 
 USUAL = 4096
 """Tokens of the document, unless the model reads fewer or others are asked for."""

@@ -9,8 +9,8 @@ from torch.multiprocessing.reductions import StorageWeakRef
 from torch.utils._python_dispatch import TorchDispatchMode
 
 from longspan.checkpoints.matching import NoInit
-from longspan.layout import Layout
 from longspan.families.config import EncoderConfig
+from longspan.layout import Layout
 
 _ATEN = torch.ops.aten
 _PRODUCTS = {_ATEN.mm, _ATEN.addmm, _ATEN.bmm, _ATEN.baddbmm}

@@ -16,7 +16,7 @@ from longspan.pipeline.documents import Document, ReadingRules, prepare
 from longspan.pipeline.options import Options
 from longspan.pipeline.packing import Batch, pack
 from longspan.shapes import FloatArray, IntArray
-from longspan.structure.tags import Columns, Stretch, structure_tags
+from longspan.structure.tags import Columns, Stretch, tags_of
 from longspan.text.tokenizer import Encoding, Tokenizer
 
 T = TypeVar("T")
@@ -94,7 +94,7 @@ def batched(
         budget=1 if options.deterministic else options.budget,  # of one token: every piece goes alone
         marked=[np.flatnonzero(document.marked[piece.rows]) for document, piece in pieces],
         token_types=_token_types(model, documents),
-        tags=_tags(model, options.structure, documents),
+        tags=structure_tags(model, options.structure, documents),
         more=more,
     )
 
@@ -130,7 +130,9 @@ def _token_types(model: TaskModel, documents: Sequence[Document]) -> list[IntArr
     return [document.encoding.types[piece.rows] for document in documents for piece in document.pieces]
 
 
-def _tags(model: TaskModel, structure: str | None, documents: Sequence[Document]) -> list[Columns] | None:
+def structure_tags(
+    model: TaskModel, structure: str | None, documents: Sequence[Document]
+) -> list[Columns] | None:
     """Tags of the layout for each piece; None where the model knows of no structure or makes blocks itself."""
     units = model.config.global_units
     if units is None:
@@ -145,7 +147,7 @@ def _tags(model: TaskModel, structure: str | None, documents: Sequence[Document]
         for document in documents
         for piece in document.pieces
     ]
-    return structure_tags(kind, units.most, stretches)
+    return tags_of(kind, units.most, stretches)
 
 
 @contextmanager

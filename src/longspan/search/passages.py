@@ -9,11 +9,11 @@ from torch import Tensor
 
 from longspan.families.task_model import TaskModel
 from longspan.nn.heads import pool
-from longspan.shapes import FloatArray, IntArray
 from longspan.pipeline.documents import Document, Reading, prepare
-from longspan.tasks.encode import ENCODE, merged, normalized, pooling_of, weights_of
-from longspan.pipeline.run import by_document, hidden, run
 from longspan.pipeline.packing import Batch
+from longspan.pipeline.run import by_document, hidden, run
+from longspan.shapes import FloatArray, IntArray
+from longspan.tasks.encode import ENCODE, merged, normalized, pooling_of, weights_of
 from longspan.text.passages import Passage, split
 
 if TYPE_CHECKING:

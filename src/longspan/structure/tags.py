@@ -24,7 +24,7 @@ class Stretch(NamedTuple):
     "(tokens of the text,): those with a global token of their own."
 
 
-def structure_tags(units: str, most: int, stretches: Sequence[Stretch]) -> list[Columns]:
+def tags_of(units: str, most: int, stretches: Sequence[Stretch]) -> list[Columns]:
     """The tags of each stretch, where sentences or paragraphs have global tokens, at most `most` in a text."""
     known: dict[int, Columns] = {}
     for encoding, _, _ in stretches:

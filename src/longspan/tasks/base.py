@@ -1,13 +1,13 @@
 """What a task is, as data."""
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
 from torch import Tensor
 
 from longspan.errors import InputError, bad
-from longspan.families.backbone import Backbone
+from longspan.families.base import ModelConfig
 from longspan.families.task_model import TaskModel
 from longspan.pipeline.documents import ReadingRules
 from longspan.pipeline.global_tokens import Rule
@@ -23,7 +23,7 @@ class Task:
     architecture: str
     "How Hugging Face's classes for it end."
     build: Callable[..., TaskModel]
-    "(backbone, labels=..., **options) to a model with a new head; None if the backbone cannot do it."
+    "(backbone, labels=..., **options) to a model with a new head."
     inputs: Callable[..., Any]
     "What users give, checked, as a list."
     loss: Callable[..., Tensor]
@@ -37,6 +37,8 @@ class Task:
     "The part that is cut or read in windows: 0 the text, 1 its pair, None the longer one."
     windows: bool = True
     "Whether the results of the windows of a document can be joined."
+    backbones: str = "any"
+    'Which backbones can do it: "encoder", "decoder" (those with one) or "any".'
     has_labels: bool = False
     "Whether the head gives a score for each of some classes with names."
     drops_labels: bool = False
@@ -47,6 +49,10 @@ class Task:
     "Whether the head drops at a rate that checkpoints may set (`classifier_dropout`)."
     disk_name: str = ""
     "What precedes the head's tensors in files of our own types, if it is not the name."
+
+    def fits(self, config: ModelConfig) -> bool:
+        """Whether models of this config can do it."""
+        return self.backbones in ("any", "decoder" if config.has_decoder else "encoder")
 
     @property
     def reading(self) -> ReadingRules:
@@ -64,21 +70,6 @@ class Task:
         return self.disk_name or self.name
 
 
-def no_decoder_for(task: str, backbone: Backbone) -> InputError:
-    """The error for a task that models with a decoder do not do, or only they do."""
-    kind = "with" if backbone.config.has_decoder else "without"
-    return bad("task", f"another one for a model {kind} a decoder", task)
-
-
 def wrong_task(verb: str, task: str) -> InputError:
     """The error for a verb that a model was not loaded for."""
     return bad("task", f"{verb} to call {verb}()", task, f"Load the model with task={verb!r}.")
-
-
-def listed(values: Iterable[str]) -> str:
-    """
-    >>> listed(["encode", "fill", "tag"])
-    'encode, fill or tag'
-    """
-    *first, last = values
-    return f"{', '.join(first)} or {last}" if first else last

@@ -16,7 +16,7 @@ from longspan.pipeline.documents import Reading, ReadingInfo
 from longspan.pipeline.inputs import Inputs
 from longspan.pipeline.run import Pipeline, Results
 from longspan.shapes import FloatArray
-from longspan.tasks.base import Task, no_decoder_for
+from longspan.tasks.base import Task
 from longspan.tasks.classify import step
 from longspan.tasks.losses import group_logsumexp, mean
 from longspan.tasks.metrics import accuracy
@@ -37,8 +37,6 @@ class Choice(Chosen, ReadingInfo):
 
 def build(backbone: Backbone, *, labels: int = 1) -> TaskModel:
     """A model with a new head."""
-    if backbone.config.has_decoder:
-        raise no_decoder_for("choose", backbone)
     c, ending = backbone.config.encoder, "ForMultipleChoice"
     head = FirstTokenHead(c.width, 1, act=c.activation_in_head(ending), dropout=c.dropout, drop_first=False)
     return TaskModel(backbone, head, ending)
@@ -118,6 +116,7 @@ CHOOSE = Task(
     aliases=("multiple-choice",),
     architecture="ForMultipleChoice",
     build=build,
+    backbones="encoder",
     inputs=prompts,
     loss=loss,
     decode=decode,

@@ -19,7 +19,7 @@ from longspan.pipeline.documents import Document, Found
 from longspan.pipeline.packing import Batch
 from longspan.pipeline.run import Pipeline, Results, Step, by_document, hidden
 from longspan.shapes import FloatArray, IntArray
-from longspan.tasks.base import Task, no_decoder_for
+from longspan.tasks.base import Task
 from longspan.tasks.metrics import accuracy
 from longspan.text.tokenizer import Encoding, Tokenizer
 
@@ -35,8 +35,6 @@ class Guess(TypedDict):
 
 def build(backbone: Backbone, *, labels: int = 2) -> TaskModel:
     """A model with a new head."""
-    if backbone.config.has_decoder:
-        raise no_decoder_for("fill", backbone)
     c, ending = backbone.config.encoder, "ForMaskedLM"
     act = c.activation_in_head(ending)
     return TaskModel(
@@ -134,6 +132,7 @@ FILL = Task(
     aliases=("fill-mask",),
     architecture="ForMaskedLM",
     build=build,
+    backbones="encoder",
     inputs=partial(inputs.texts, "texts"),
     loss=loss,
     decode=decode,

@@ -41,6 +41,11 @@ def task_of(architecture: str) -> Task:
     return next(task for task in TASKS.values() if task.architecture == architecture)
 
 
+def tasks_for(config: ModelConfig) -> list[str]:
+    """The tasks that models of a config can do."""
+    return [task.name for task in TASKS.values() if task.fits(config)]
+
+
 def build(config: ModelConfig, task: str, *, labels: int = 2, **options: object) -> TaskModel:
     """A model with new weights for a task; `labels` counts the classes, `options` go to the pooling of "encode".
 
@@ -52,7 +57,11 @@ def build(config: ModelConfig, task: str, *, labels: int = 2, **options: object)
     whole("labels", labels, 1, most=2**20)
     if not hasattr(config, "backbone"):
         raise bad("config", "the config of a family, such as LongformerConfig", type(config).__name__)
-    model = task_named(task).build(config.backbone(), labels=labels, **options)
+    chosen = task_named(task)
+    if not chosen.fits(config):
+        repair = f"The model has {'a' if config.has_decoder else 'no'} decoder."
+        raise bad("task", f"one of {', '.join(tasks_for(config))}", chosen.name, repair)
+    model = chosen.build(config.backbone(), labels=labels, **options)
     table: nn.Embedding = model.backbone.word_embeddings
     words = table.weight.data.clone() if model.decodes_words else None
     init_weights(model.head, model.config.init_std)

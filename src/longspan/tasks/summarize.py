@@ -28,7 +28,7 @@ from longspan.pipeline import inputs
 from longspan.pipeline.documents import Document, prepare
 from longspan.pipeline.options import Options, ReadingOptions
 from longspan.pipeline.run import PATIENCE, Pipeline, batched, on
-from longspan.tasks.base import Task, no_decoder_for
+from longspan.tasks.base import Task
 from longspan.tasks.metrics import rouge
 from longspan.text.stream import TextStream
 from longspan.text.tokenizer import Tokenizer
@@ -80,8 +80,7 @@ class Summary(TypedDict):
 
 def build(backbone: Backbone, *, labels: int = 2) -> Seq2SeqLM:
     """A model with a new head."""
-    if not isinstance(backbone, Seq2Seq):
-        raise no_decoder_for("summarize", backbone)
+    assert isinstance(backbone, Seq2Seq)
     return Seq2SeqLM(backbone, LMHead(backbone.word_embeddings))
 
 
@@ -300,6 +299,7 @@ SUMMARIZE = Task(
     aliases=("summarization", "text2text-generation"),
     architecture="ForConditionalGeneration",
     build=build,
+    backbones="decoder",
     inputs=partial(inputs.documents, "texts"),
     loss=loss,
     decode=_result,

@@ -19,7 +19,7 @@ from longspan.pipeline.documents import Document, Found
 from longspan.pipeline.packing import Batch
 from longspan.pipeline.run import Pipeline, Results, by_document, head_output
 from longspan.shapes import FloatArray
-from longspan.tasks.base import Task, no_decoder_for
+from longspan.tasks.base import Task
 from longspan.tasks.metrics import set_f1
 from longspan.text.tokenizer import Tokenizer
 
@@ -41,8 +41,6 @@ class Entity(TypedDict, total=False):
 
 def build(backbone: Backbone, *, labels: int) -> TaskModel:
     """A model with a new head."""
-    if backbone.config.has_decoder:
-        raise no_decoder_for("tag", backbone)
     c = backbone.config.encoder
     return TaskModel(backbone, TokenHead(c.width, labels, dropout=c.dropout), "ForTokenClassification")
 
@@ -215,6 +213,7 @@ TAG = Task(
     aliases=("token-classification", "ner"),
     architecture="ForTokenClassification",
     build=build,
+    backbones="encoder",
     inputs=partial(inputs.texts, "texts"),
     loss=loss,
     decode=decode,

@@ -6,8 +6,8 @@ import torch
 from longspan.bench.dense_etc import DenseEtc
 from longspan.bench.jobs import KEEP_PAGES, SIDES, Job
 from longspan.bench.measure import Missing, Run, conditions
+from longspan.families.etc.model import Etc, etc_base
 from longspan.layout import Layout
-from longspan.models.etc import Etc, etc_base
 
 TINY = Job(
     layers=2, width=32, heads=2, feed_forward=64, vocab=97, radius=8, block=8, positions=256, lengths=(200,)

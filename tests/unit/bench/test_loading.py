@@ -6,7 +6,7 @@ from longspan.bench import loading
 from longspan.bench.loading import LoadCase, tokenizer, write
 from longspan.bench.report import Report
 from longspan.checkpoints.load import load_model
-from longspan.models.longformer import LongformerConfig
+from longspan.families.longformer.model import LongformerConfig
 from longspan.text.tokenizer import Tokenizer
 
 TINY = LongformerConfig(vocab_size=300, width=16, layers=1, heads=2, feed_forward=32, radius=4, positions=64)

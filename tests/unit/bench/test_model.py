@@ -127,7 +127,7 @@ def test_the_etc_case_judges_speed_and_growth(monkeypatch: pytest.MonkeyPatch) -
 
 def test_writing_is_judged_alone_and_with_the_reading(monkeypatch: pytest.MonkeyPatch) -> None:
     faked(monkeypatch)
-    assert figures("summarise") == {
+    assert figures("summarize") == {
         "writing alone, x faster than transformers": (4.0, "pass"),
         "x faster than transformers": (3.5, "pass"),
     }

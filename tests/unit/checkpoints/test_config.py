@@ -8,15 +8,15 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from longspan.checkpoints.families import FAMILIES, OWN, family_of, read_config
 from longspan.checkpoints.labels import read_labels, read_problem
-from longspan.checkpoints.schema import DEFAULTS
 from longspan.errors import InputError
-from longspan.models.bert import BertConfig
-from longspan.models.bigbird import BigBirdConfig
-from longspan.models.config import EncoderConfig
-from longspan.models.longformer import LongformerConfig
-from longspan.models.mpnet import MPNetConfig
+from longspan.families.bert.model import BertConfig
+from longspan.families.bigbird.model import BigBirdConfig
+from longspan.families.config import EncoderConfig
+from longspan.families.longformer.model import LongformerConfig
+from longspan.families.mpnet.model import MPNetConfig
+from longspan.families.registry import FAMILIES, OWN, family_of, read_config
+from longspan.families.schema import DEFAULTS
 
 LONGFORMER: dict[str, Any] = {
     "model_type": "longformer",
@@ -208,7 +208,7 @@ CONFIGS: list[tuple[EncoderConfig, str | None]] = [
     (LongformerConfig(position_offset=0), "positions that do not follow the padding token"),
     (BigBirdConfig(), None),
     (BigBirdConfig(full_up_to=704), None),
-    (BigBirdConfig(attention="full", random="tf"), None),
+    (BigBirdConfig(attention_type="full", random="tf"), None),
     (BigBirdConfig(random="tf"), "another plan of random blocks"),
     (BigBirdConfig(random_blocks=0), "no random blocks"),
     (BigBirdConfig(full_up_to=512), "another length up to which attention is full"),
@@ -247,7 +247,7 @@ def test_labels_come_in_order_and_without_gaps() -> None:
 def test_what_hugging_face_would_compute_otherwise_is_not_saved_as_its(
     kind: type[EncoderConfig], wrong: str
 ) -> None:
-    usual: dict[str, Any] = {"buckets": 32, "types": 0, "position_offset": 2} if kind is MPNetConfig else {}
+    usual: dict[str, Any] = {"buckets": 32, "token_types": 0, "position_offset": 2} if kind is MPNetConfig else {}
     plain, other = kind(**usual), kind(**usual | {wrong: 0.1 if wrong == "activation_dropout" else True})
     assert family_of(plain, {}).why_not(plain, "encode") is None
     has_words = kind is BigBirdConfig and wrong == "rescale_embeddings"

@@ -9,11 +9,13 @@ import numpy as np
 import pytest
 import torch
 
-from longspan.checkpoints import load_model, save_model
+from helpers import READING
+from longspan.checkpoints.load import load_model
+from longspan.checkpoints.save import save_model
 from longspan.errors import CheckpointError, InputError
+from longspan.families.etc.model import Etc, EtcConfig
 from longspan.layout import Layout
-from longspan.models.build import READING, build
-from longspan.models.etc import Etc, EtcConfig
+from longspan.tasks.registry import build
 from unit.checkpoints import bundle
 from unit.checkpoints.etc_oracle import Array, streams, variables
 
@@ -77,7 +79,7 @@ def test_a_checkpoint_computes_what_the_original_code_computes(sharing: str) -> 
     assert given["parent"].tolist() == (np.arange(17) // 5).tolist()
     with torch.no_grad():
         ids = torch.from_numpy(given["ids"]).long()
-        found = in_blocks(loaded.model.body, 5).streams(ids, Layout.packed([17]))
+        found = in_blocks(loaded.model.backbone, 5).streams(ids, Layout.packed([17]))
     assert found.structure.words.tolist() == given["global_ids"].tolist()
     for ours, theirs in ((found.long, given["long"]), (found.globals, given["top"])):
         torch.testing.assert_close(ours, torch.from_numpy(theirs), rtol=0, atol=4e-6)
@@ -90,7 +92,7 @@ def test_made_up_weights_compute_what_the_definition_says(switches: str, tmp_pat
     written(tmp_path, config, tensors)
     loaded = load_model(tmp_path)
     assert not loaded.report
-    body = in_blocks(loaded.model.double().body, 4)
+    body = in_blocks(loaded.model.double().backbone, 4)
     for name, value in body.named_parameters():
         assert value.dtype == torch.float64, name
     lengths, draw = [1, 13, 6], np.random.default_rng(5)
@@ -140,7 +142,7 @@ def test_models_for_all_tasks_come_back_bit_for_bit(task: str, dtype: torch.dtyp
         layers=2,
         heads=2,
         feed_forward=14,
-        types=3,
+        token_types=3,
         radius=3,
         distance=4,
         relative=13,
@@ -172,7 +174,7 @@ def test_a_head_for_masked_words_is_read_where_there_is_one(tmp_path: Path) -> N
         head_ours["dense.weight"].double(), torch.from_numpy(given[f"{head}/transform/dense/kernel"]).T
     )
     assert torch.equal(head_ours["decoder.bias"].double(), torch.from_numpy(given[f"{head}/output_bias"]))
-    assert head_ours["decoder.weight"] is loaded.model.body.embeddings.words.weight
+    assert head_ours["decoder.weight"] is loaded.model.backbone.embeddings.words.weight
 
 
 def test_without_such_a_head_it_is_drawn_and_said(tmp_path: Path) -> None:
@@ -215,8 +217,8 @@ def test_a_config_that_cannot_be_is_an_error_in_the_files_words(
 
 def test_fields_that_are_absent_mean_what_etcmodel_means(tmp_path: Path) -> None:
     (tmp_path / "etc_config.json").write_text('{"vocab_size": 99}')
-    from longspan.checkpoints.families import read_config
     from longspan.checkpoints.load import read_raw
+    from longspan.families.registry import read_config
 
     family, config = read_config(read_raw(tmp_path))
     assert family.name == "Etc"
@@ -252,7 +254,7 @@ def test_a_weight_is_read_when_it_is_needed_and_its_checksum_compared(tmp_path: 
 
 
 def test_gradients_reach_every_weight_of_a_checkpoint() -> None:
-    body = in_blocks(load_model(REAL / "none").model.body, 5)
+    body = in_blocks(load_model(REAL / "none").model.backbone, 5)
     found = body.streams(torch.arange(6, 23), Layout.packed([17]))
     (found.long.square().sum() + found.globals.square().sum()).backward()
     assert all(p.grad is not None and torch.isfinite(p.grad).all() for p in body.parameters())

@@ -10,18 +10,19 @@ import torch
 
 import longspan
 from longspan.checkpoints import lengthen as module
-from longspan.checkpoints import load_model, save_model
-from longspan.checkpoints.lengthen import lengthen, lengthened
-from longspan.checkpoints.positions import stretched
+from longspan.checkpoints.load import load_model
+from longspan.checkpoints.save import save_model
 from longspan.cli import main
 from longspan.errors import CheckpointError, InputError
+from longspan.families.bert.model import BertConfig
+from longspan.families.longformer.model import LongformerConfig
+from longspan.families.task_model import TaskModel
 from longspan.layout import Layout
-from longspan.models.bert import BertConfig
-from longspan.models.build import build
-from longspan.models.longformer import LongformerConfig
-from longspan.models.task import TaskModel
+from longspan.lengthening.lengthen import lengthen, lengthened
+from longspan.lengthening.positions import stretched
 from longspan.nn.attention import LongformerAttention
 from longspan.nn.heads import PoolingHead
+from longspan.tasks.registry import build
 from longspan.text.tokenizer import Tokenizer
 
 SMALL: dict[str, Any] = {"vocab_size": 41, "width": 12, "layers": 2, "heads": 3, "feed_forward": 20}
@@ -36,7 +37,7 @@ def tiny(task: str = "encode", **changes: Any) -> TaskModel:
 @pytest.fixture
 def folder(tmp_path: Path) -> Path:
     """A sentence-transformers folder with a tokenizer, prompts and a license."""
-    model = TaskModel(tiny().body, PoolingHead(12, pooling="first", normalise=True), "encode")
+    model = TaskModel(tiny().backbone, PoolingHead(12, pooling="first", normalize=True), "encode")
     place = tmp_path / "short"
     save_model(model, place)
     names = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", *(chr(97 + i) for i in range(26))]
@@ -44,7 +45,7 @@ def folder(tmp_path: Path) -> Path:
         tokenizers.models.WordPiece({name: i for i, name in enumerate(names)}, unk_token="[UNK]")
     )
     backend.pre_tokenizer = tokenizers.pre_tokenizers.Whitespace()
-    Tokenizer(backend, limit=SHORT).save(place, types=True)
+    Tokenizer(backend, limit=SHORT).save(place, token_types=True)
     prompts = {"prompts": {"query": "q: "}, "default_prompt_name": None}
     (place / "config_sentence_transformers.json").write_text(json.dumps(prompts))
     (place / "README.md").write_text("---\nlanguage: en\nlicense: apache-2.0\n---\n# Tiny\n")
@@ -77,7 +78,7 @@ def test_random_positions_are_drawn_beyond_the_known_ones_only() -> None:
 
 @pytest.mark.parametrize("pattern", ["longformer", "bigbird"])
 def test_the_first_rows_of_a_roberta_are_no_positions(pattern: str) -> None:
-    source = tiny(position_offset=2, pad_id=1, types=1)
+    source = tiny(position_offset=2, pad_id=1, token_types=1)
     before = source.get_parameter(module.POSITIONS)
     after = lengthened(source, 100, pattern=pattern).get_parameter(module.POSITIONS)
     kept = 2 if pattern == "longformer" else 0
@@ -91,7 +92,7 @@ def test_a_bert_gets_a_row_for_padding_and_its_global_projections_are_copies() -
     assert isinstance(target.config, LongformerConfig)
     assert (target.config.radius, target.config.position_offset) == ((8, 4), 1)
     assert target.get_parameter(module.POSITIONS)[0].abs().sum() == 0
-    attention = target.get_submodule("body.layers.1.attention")
+    attention = target.get_submodule("backbone.layers.1.attention")
     assert isinstance(attention, LongformerAttention)
     keys = attention.qkv.weight[12:24]
     assert torch.equal(attention.global_key.weight, keys)
@@ -101,7 +102,7 @@ def test_a_bert_gets_a_row_for_padding_and_its_global_projections_are_copies() -
 def test_a_decoder_stays_tied_or_apart() -> None:
     tied = tiny("fill")
     new = lengthened(tied, 100)
-    assert new.get_parameter("head.decoder.weight") is new.body.embeddings.words.weight
+    assert new.get_parameter("head.decoder.weight") is new.backbone.embeddings.words.weight
     tied.head.decoder.weight = torch.nn.Parameter(torch.randn(41, 12))  # type: ignore[union-attr]
     new = lengthened(tied, 100)
     assert new.get_parameter("head.decoder.weight") is tied.get_parameter("head.decoder.weight")
@@ -116,7 +117,7 @@ def test_everything_of_a_sentence_transformers_folder_is_written(folder: Path, t
     assert report.drift[0].cosine == pytest.approx(1.0, abs=1e-5)
     head = load_model(tmp_path / "long").model.head
     assert isinstance(head, PoolingHead)
-    assert (head.pooling, head.normalise) == ("first", True)
+    assert (head.pooling, head.normalize) == ("first", True)
     reader = longspan.load(tmp_path / "long")
     assert reader.tokenizer.limit == 777
     assert reader.prompts == {"query": "q: "}
@@ -147,7 +148,7 @@ def test_a_period_limits_where_both_are_equal(folder: Path) -> None:
 def test_half_types_are_kept(tmp_path: Path) -> None:
     save_model(tiny("tag").to(torch.bfloat16), tmp_path / "short")
     lengthen(tmp_path / "short", 100, out=tmp_path / "long")
-    weight = load_model(tmp_path / "long").model.body.embeddings.words.weight
+    weight = load_model(tmp_path / "long").model.backbone.embeddings.words.weight
     assert weight.dtype == torch.bfloat16
 
 

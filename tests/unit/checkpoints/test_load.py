@@ -11,15 +11,17 @@ import torch
 from safetensors.torch import load_file, save_file
 from torch import Tensor
 
-from longspan.checkpoints import load_model, save_model
+from helpers import READING
+from longspan.checkpoints.load import load_model
+from longspan.checkpoints.save import save_model
 from longspan.errors import CheckpointError, InputError
+from longspan.families.bert.model import BertConfig
+from longspan.families.bigbird.model import BigBirdConfig
+from longspan.families.config import EncoderConfig
+from longspan.families.longformer.model import Longformer, LongformerConfig
+from longspan.families.task_model import TaskModel
 from longspan.layout import Layout
-from longspan.models.bert import BertConfig
-from longspan.models.bigbird import BigBirdConfig
-from longspan.models.build import READING, build
-from longspan.models.config import EncoderConfig
-from longspan.models.longformer import Longformer, LongformerConfig
-from longspan.models.task import TaskModel
+from longspan.tasks.registry import build
 
 SMALL: dict[str, Any] = {
     "vocab_size": 41,
@@ -71,7 +73,7 @@ def same(one: TaskModel, other: TaskModel) -> None:
 @pytest.mark.parametrize("config", [LONGFORMER, *OURS], ids=name)
 def test_what_we_save_we_load(tmp_path: Path, config: EncoderConfig, task: str) -> None:
     model = build(
-        config, task, **({"pooling": "max", "normalise": True} if task == "encode" else {"labels": 4})
+        config, task, **({"pooling": "max", "normalize": True} if task == "encode" else {"labels": 4})
     )
     save_model(model, tmp_path)
     loaded = load_model(tmp_path)
@@ -91,14 +93,14 @@ def test_what_transformers_would_compute_differently_it_does_not_find(
 ) -> None:
     save_model(build(config, "fill"), tmp_path)
     assert config_of(tmp_path)["model_type"].startswith("longspan-")
-    assert all(name.startswith(("body.", "fill.")) for name in tensors(tmp_path))
+    assert all(name.startswith(("backbone.", "fill.")) for name in tensors(tmp_path))
 
 
 def test_a_bare_body_can_be_saved(tmp_path: Path) -> None:
     body = Longformer(LONGFORMER)
     save_model(body, tmp_path)
     assert all(
-        map(torch.equal, body.state_dict().values(), load_model(tmp_path).model.body.state_dict().values())
+        map(torch.equal, body.state_dict().values(), load_model(tmp_path).model.backbone.state_dict().values())
     )
 
 
@@ -125,7 +127,7 @@ def test_an_unused_global_projection_that_is_missing_is_copied(tmp_path: Path) -
     loaded = load_model(tmp_path)
     assert len(loaded.report.missing) == 12
     assert loaded.notes == ("12 tensors of global projections were copied from the local ones.",)
-    attention = loaded.model.body.state_dict()
+    attention = loaded.model.backbone.state_dict()
     copied, local = (
         attention["layers.1.attention.global_value.bias"],
         attention["layers.1.attention.qkv.bias"],
@@ -223,10 +225,10 @@ def test_another_family_does_not_inherit_fields(tmp_path: Path) -> None:
 def test_only_what_must_be_stacked_is_copied(tmp_path: Path) -> None:
     save_model(build(LONGFORMER, "fill"), tmp_path)
     model = load_model(tmp_path).model
-    assert model.get_parameter("head.decoder.weight") is model.body.embeddings.words.weight
+    assert model.get_parameter("head.decoder.weight") is model.backbone.embeddings.words.weight
     with torch.no_grad():
-        model.body.embeddings.words.weight.zero_()  # a private view of the file
-    assert load_model(tmp_path).model.body.embeddings.words.weight.any()
+        model.backbone.embeddings.words.weight.zero_()  # a private view of the file
+    assert load_model(tmp_path).model.backbone.embeddings.words.weight.any()
 
 
 @pytest.mark.parametrize("dtype", ["bfloat16", "float16", torch.float32])
@@ -297,7 +299,7 @@ def test_a_masked_word_head_stored_by_the_names_of_its_decoder_is_tied(tmp_path:
     rewrite(tmp_path, found)
     loaded = load_model(tmp_path)
     assert not loaded.report
-    assert loaded.model.get_parameter("head.decoder.weight") is loaded.model.body.embeddings.words.weight
+    assert loaded.model.get_parameter("head.decoder.weight") is loaded.model.backbone.embeddings.words.weight
     same(loaded.model, model)
 
 

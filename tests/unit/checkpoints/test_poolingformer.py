@@ -9,21 +9,23 @@ import pytest
 import torch
 
 import longspan
-from longspan.checkpoints import load_model, save_model
-from longspan.checkpoints.lengthen import lengthen, lengthened
+from helpers import READING
+from longspan.checkpoints.load import load_model
+from longspan.checkpoints.save import save_model
 from longspan.cli import main
 from longspan.errors import InputError
+from longspan.families.bert.model import BertConfig
+from longspan.families.bigbird.model import BigBirdConfig
+from longspan.families.longformer.model import LongformerConfig
+from longspan.families.mpnet.model import MPNetConfig
+from longspan.families.poolingformer.model import PoolingformerConfig
+from longspan.families.task_model import TaskModel
 from longspan.layout import Layout
-from longspan.models.bert import BertConfig
-from longspan.models.bigbird import BigBirdConfig
-from longspan.models.build import READING, build
-from longspan.models.longformer import LongformerConfig
-from longspan.models.mpnet import MPNetConfig
-from longspan.models.poolingformer import PoolingformerConfig
-from longspan.models.task import TaskModel
-from longspan.nn.quantised import QuantisedLinear, quantise
+from longspan.lengthening.lengthen import lengthen, lengthened
+from longspan.nn.quantized import QuantizedLinear, quantize
 from longspan.reader import Reader
-from unit.models.tiny import some_ids, unsettle
+from longspan.tasks.registry import build
+from unit.families.tiny import some_ids, unsettle
 from unit.tasks.tiny import CORPUS, VOCABULARY, tokenizer
 
 SIZES: dict[str, Any] = {"vocab_size": 53, "width": 21, "layers": 2, "heads": 3, "feed_forward": 11}
@@ -68,7 +70,7 @@ def test_what_is_saved_is_loaded_with_the_same_bits(task: str, tmp_path: Path) -
         {"pooling": "mean"},
         {"delta_by_head": True, "delta_shared": True, "delta_from": "mean"},
         {"mix": True, "share_weights": True, "residual": False},
-        {"two_level": (1,), "buckets": 32, "types": 0},
+        {"two_level": (1,), "buckets": 32, "token_types": 0},
     ],
     ids=str,
 )
@@ -128,15 +130,15 @@ def test_a_reader_reads_documents_alike_alone_and_together() -> None:
 def test_int8_reads_almost_the_same(options: dict[str, Any]) -> None:
     model = model_of(**options)
     before = model(IDS, LAYOUT)
-    quantise(model)
-    second: Any = model.get_submodule("body.layers.0.attention.second")
-    assert bool(options) or isinstance(second.query, QuantisedLinear)
+    quantize(model)
+    second: Any = model.get_submodule("backbone.layers.0.attention.second")
+    assert bool(options) or isinstance(second.query, QuantizedLinear)
     assert torch.cosine_similarity(model(IDS, LAYOUT), before).min() > 0.999
 
 
 SOURCES = {
     "bert": BertConfig(**SIZES, positions=29),
-    "roberta": BertConfig(**SIZES, positions=29, position_offset=2, pad_id=1, types=1),
+    "roberta": BertConfig(**SIZES, positions=29, position_offset=2, pad_id=1, token_types=1),
     "mpnet": MPNetConfig(**SIZES, positions=29),
 }
 
@@ -149,7 +151,7 @@ def test_a_lengthened_model_is_the_longformer_it_would_have_been(name: str, task
     near = lengthened(source, 40, radius=6)
     both = lengthened(source, 40, pattern="poolingformer", radius=6, second=SECOND)
     assert torch.equal(both(IDS, LAYOUT), near(IDS, LAYOUT))
-    assert torch.equal(both.body(IDS, LAYOUT), near.body(IDS, LAYOUT))
+    assert torch.equal(both.backbone(IDS, LAYOUT), near.backbone(IDS, LAYOUT))
 
 
 def test_lengthening_writes_a_model_and_says_what_was_done(tmp_path: Path) -> None:

@@ -6,12 +6,13 @@ from typing import Any
 
 import pytest
 
-from longspan.checkpoints import load_model, save_model
+from longspan.checkpoints.load import load_model
+from longspan.checkpoints.save import save_model
 from longspan.checkpoints.sentence_transformers import read_modules
 from longspan.errors import CheckpointError, InputError
-from longspan.models.bert import BertConfig
-from longspan.models.build import build
+from longspan.families.bert.model import BertConfig
 from longspan.nn.heads import PoolingHead
+from longspan.tasks.registry import build
 
 SMALL = BertConfig(vocab_size=41, width=12, layers=1, heads=3, feed_forward=20, positions=64)
 
@@ -55,7 +56,7 @@ def folder_of(
 def test_old_and_new_keys_are_read(tmp_path: Path, pooling: dict[str, Any], ours: str) -> None:
     found = read_modules(folder_of(tmp_path, pooling))
     assert found is not None
-    assert (found.transformer, found.pooling, found.normalise) == (tmp_path, ours, False)
+    assert (found.transformer, found.pooling, found.normalize) == (tmp_path, ours, False)
 
 
 @pytest.mark.parametrize(
@@ -107,15 +108,15 @@ def test_nonsense_is_refused(tmp_path: Path, text: str) -> None:
 
 
 @pytest.mark.parametrize("pooling", ["mean", "first", "max"])
-@pytest.mark.parametrize("normalise", [False, True])
-def test_our_pooling_is_written_and_read_back(tmp_path: Path, pooling: str, normalise: bool) -> None:
-    save_model(build(SMALL, "encode", pooling=pooling, normalise=normalise), tmp_path)
+@pytest.mark.parametrize("normalize", [False, True])
+def test_our_pooling_is_written_and_read_back(tmp_path: Path, pooling: str, normalize: bool) -> None:
+    save_model(build(SMALL, "encode", pooling=pooling, normalize=normalize), tmp_path)
     head = load_model(tmp_path).model.head
     assert isinstance(head, PoolingHead)
-    assert (head.pooling, head.normalise, head.dense) == (pooling, normalise, None)
-    chosen = load_model(tmp_path, pooling="max", normalise=False).model.head
+    assert (head.pooling, head.normalize, head.dense) == (pooling, normalize, None)
+    chosen = load_model(tmp_path, pooling="max", normalize=False).model.head
     assert isinstance(chosen, PoolingHead)
-    assert (chosen.pooling, chosen.normalise) == ("max", False)
+    assert (chosen.pooling, chosen.normalize) == ("max", False)
 
 
 def test_a_transformer_in_a_folder_of_its_own_is_found(tmp_path: Path) -> None:

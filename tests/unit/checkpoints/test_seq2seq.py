@@ -11,40 +11,42 @@ from safetensors.torch import load_file
 from torch import Tensor
 
 from conformance.conftest import one_thread
-from longspan.checkpoints import load_model, save_model
+from helpers import WRITING
+from longspan.checkpoints.load import load_model
+from longspan.checkpoints.save import save_model
 from longspan.errors import InputError
+from longspan.families.bert.model import BertConfig
+from longspan.families.bigbird.model import BigBirdConfig
+from longspan.families.config import EncoderConfig
+from longspan.families.etc.model import EtcConfig
+from longspan.families.longformer.model import LongformerConfig
+from longspan.families.mpnet.model import MPNetConfig
+from longspan.families.poolingformer.model import PoolingformerConfig
+from longspan.families.seq2seq.lm import Seq2SeqLM
+from longspan.families.seq2seq.model import Seq2SeqConfig
+from longspan.families.stitched.model import StitchedConfig
 from longspan.layout import Layout
-from longspan.models.bert import BertConfig
-from longspan.models.bigbird import BigBirdConfig
-from longspan.models.build import WRITING, build
-from longspan.models.config import EncoderConfig
-from longspan.models.etc import EtcConfig
-from longspan.models.longformer import LongformerConfig
-from longspan.models.mpnet import MPNetConfig
-from longspan.models.poolingformer import PoolingformerConfig
-from longspan.models.seq2seq import Seq2SeqConfig
-from longspan.models.stitched import StitchedConfig
-from longspan.models.writer import Writer
-from unit.models.tiny import unsettle
+from longspan.tasks.registry import build
+from unit.families.tiny import unsettle
 
 __all__ = ["one_thread"]
 SMALL: dict[str, Any] = {"vocab_size": 53, "width": 24, "layers": 2, "heads": 3, "feed_forward": 40}
 ENCODERS: dict[str, EncoderConfig] = {
-    "poolingformer": PoolingformerConfig(**SMALL, radius=5, wide_radius=16, types=0, two_level=(1,)),
-    "etc": EtcConfig(**SMALL, radius=7, types=2),
-    "stitched": StitchedConfig(**SMALL, radius=5, block=16, positions=64, types=0),
+    "poolingformer": PoolingformerConfig(**SMALL, radius=5, wide_radius=16, token_types=0, two_level=(1,)),
+    "etc": EtcConfig(**SMALL, radius=7, token_types=2),
+    "stitched": StitchedConfig(**SMALL, radius=5, block=16, positions=64, token_types=0),
     "mpnet": MPNetConfig(**SMALL, positions=64),
-    "windowed bert": BertConfig(**SMALL, radius=6, types=0, position_offset=2, norm_eps=1e-5, positions=64),
+    "windowed bert": BertConfig(**SMALL, radius=6, token_types=0, position_offset=2, norm_eps=1e-5, positions=64),
     "bert with types": BertConfig(**SMALL, positions=64),
-    "dilated": LongformerConfig(**SMALL, radius=4, dilation=(1, (1, 2, 3)), types=0, positions=64),
+    "dilated": LongformerConfig(**SMALL, radius=4, dilation=(1, (1, 2, 3)), token_types=0, positions=64),
     "led with types": LongformerConfig(**SMALL, radius=4, positions=64),
     "led, norms first": LongformerConfig(
-        **SMALL, radius=4, types=0, position_offset=0, positions=64, norm_first=True
+        **SMALL, radius=4, token_types=0, position_offset=0, positions=64, norm_first=True
     ),
     "bigbird, other draws": BigBirdConfig(
-        **SMALL, types=0, positions=64, block=4, random="uniform", norm_first=True, norm_eps=1e-5
+        **SMALL, token_types=0, positions=64, block=4, random="uniform", norm_first=True, norm_eps=1e-5
     ),
-    "bigbird, norms last": BigBirdConfig(**SMALL, types=0, positions=64, block=4, norm_eps=1e-5),
+    "bigbird, norms last": BigBirdConfig(**SMALL, token_types=0, positions=64, block=4, norm_eps=1e-5),
 }
 EVERY = pytest.mark.parametrize("kind", ENCODERS)
 
@@ -54,7 +56,7 @@ def whole(encoder: EncoderConfig, **changes: Any) -> Seq2SeqConfig:
     return Seq2SeqConfig(encoder=encoder, **fields | changes)
 
 
-def model_of(config: Seq2SeqConfig, task: str = "summarise") -> Any:
+def model_of(config: Seq2SeqConfig, task: str = "summarize") -> Any:
     torch.manual_seed(0)
     model = build(config, task, **({"labels": 5} if task == "classify" else {}))
     unsettle(model)
@@ -67,7 +69,7 @@ def scores(model: Any) -> Tensor:
     with torch.no_grad():
         layout = Layout.packed([20, 11], marked=[[0], [0]])
         found: Tensor
-        if isinstance(model, Writer):
+        if isinstance(model, Seq2SeqLM):
             found = model(ids, layout, words, Layout.packed([4, 5]))
         else:
             found = model(ids, layout)
@@ -90,7 +92,7 @@ def test_any_encoder_before_a_decoder_comes_back_bit_by_bit(kind: str, task: str
     loaded = load_model(tmp_path, task if task == "encode" else None)  # the bare model is for writing
     assert not loaded.report
     assert loaded.model.task == task
-    assert loaded.model.body.config == model.body.config
+    assert loaded.model.backbone.config == model.backbone.config
     before, after = model.state_dict(), loaded.model.state_dict()
     assert before.keys() == after.keys()
     assert all(torch.equal(before[name], after[name]) for name in before)
@@ -104,9 +106,9 @@ def test_tied_words_are_stored_once_and_stay_tied(kind: str, tmp_path: Path) -> 
     stored = load_file(tmp_path / "model.safetensors")
     assert sum(value.shape == (53, 24) for value in stored.values()) == 1
     found = load_model(tmp_path).model
-    words = found.body.embeddings.words.weight
+    words = found.backbone.embeddings.words.weight
     assert found.get_parameter("head.decoder.weight") is words
-    assert found.get_parameter("body.decoder.embeddings.words.weight") is words
+    assert found.get_parameter("backbone.decoder.embeddings.words.weight") is words
 
 
 def test_words_that_are_not_tied_stay_so(tmp_path: Path) -> None:
@@ -128,10 +130,10 @@ def test_what_one_has_written_another_continues(tmp_path: Path) -> None:
 
 
 FAMILIAR = {
-    "led": LongformerConfig(**SMALL, radius=(4, 8), types=0, position_offset=0, positions=64),
-    "bart": BertConfig(**SMALL, types=0, position_offset=2, norm_eps=1e-5, positions=40),
+    "led": LongformerConfig(**SMALL, radius=(4, 8), token_types=0, position_offset=0, positions=64),
+    "bart": BertConfig(**SMALL, token_types=0, position_offset=2, norm_eps=1e-5, positions=40),
     "bigbird_pegasus": BigBirdConfig(
-        **SMALL, types=0, positions=40, block=4, random_blocks=1, norm_first=True, norm_eps=1e-5
+        **SMALL, token_types=0, positions=40, block=4, random_blocks=1, norm_first=True, norm_eps=1e-5
     ),
 }
 OTHERWISE: dict[str, dict[str, Any]] = {
@@ -160,7 +162,7 @@ def test_what_hugging_face_can_express_is_saved_so_and_all_else_as_ours(kind: st
         loaded = load_model(folder)
         assert torch.equal(scores(loaded.model), scores(model))
         if model_type != kind:
-            assert loaded.model.body.config == changed
+            assert loaded.model.backbone.config == changed
 
 
 @pytest.mark.parametrize(

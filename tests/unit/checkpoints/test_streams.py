@@ -7,27 +7,29 @@ from typing import Any
 
 import pytest
 import torch
+from longspan.checkpoints.streams import without_global_tokens
 
 import longspan
-from longspan.checkpoints import load_model, save_model
-from longspan.checkpoints.lengthen import POSITIONS, lengthen, lengthened
-from longspan.checkpoints.likeness import difference
-from longspan.checkpoints.streams import without_global_tokens
+from helpers import READING
+from longspan.checkpoints.load import load_model
+from longspan.checkpoints.save import save_model
 from longspan.cli import main
 from longspan.errors import CheckpointError, InputError
+from longspan.families.bert.model import BertConfig
+from longspan.families.etc.model import Etc, EtcConfig
+from longspan.families.mpnet.model import MPNetConfig
+from longspan.families.task_model import TaskModel
 from longspan.layout import Layout
-from longspan.models.bert import BertConfig
-from longspan.models.build import READING, build
-from longspan.models.etc import Etc, EtcConfig
-from longspan.models.mpnet import MPNetConfig
-from longspan.models.task import TaskModel
+from longspan.lengthening.lengthen import POSITIONS, lengthen, lengthened
+from longspan.lengthening.self_check import difference
+from longspan.tasks.registry import build
 
 SMALL: dict[str, Any] = {"vocab_size": 41, "width": 12, "layers": 2, "heads": 3, "feed_forward": 20}
 SHORT = 61
 DEFAULTS: dict[str, Any] = {"to": 100, "pattern": "etc"}
 KINDS: dict[str, dict[str, Any]] = {
     "bert": {},
-    "roberta": {"position_offset": 2, "pad_id": 1, "types": 1, "norm_eps": 1e-5},
+    "roberta": {"position_offset": 2, "pad_id": 1, "token_types": 1, "norm_eps": 1e-5},
 }
 
 
@@ -41,8 +43,8 @@ def tiny(task: str = "encode", **changes: Any) -> TaskModel:
 
 
 def etc(model: TaskModel) -> Etc:
-    assert isinstance(model.body, Etc)
-    return model.body
+    assert isinstance(model.backbone, Etc)
+    return model.backbone
 
 
 @pytest.mark.parametrize("task", READING)
@@ -55,7 +57,7 @@ def test_without_global_tokens_the_new_model_is_the_old_one_within_the_window(ki
     assert (config.absolute, config.block, config.radius, config.positions) == (True, 0, 16, 200)
     assert difference(source, target, 17) < 1e-6
     ids = torch.arange(40) % 41
-    here, there = (model.body(ids, Layout.packed([40])) for model in (source, target))
+    here, there = (model.backbone(ids, Layout.packed([40])) for model in (source, target))
     assert (here - there).abs().max() > 1e-2  # beyond the window they are not the same
 
 
@@ -67,7 +69,7 @@ def test_positions_are_kept_and_stretched_for_both_streams(kind: str) -> None:
     after = target.get_parameter(POSITIONS)
     assert torch.equal(after[:offset], before[:offset])
     assert torch.equal(after[offset:], before[offset:][torch.arange(200) % 50])
-    again = target.get_parameter("body.embeddings.global_positions.weight")
+    again = target.get_parameter("backbone.embeddings.global_positions.weight")
     assert torch.equal(again, after)
     assert again.data_ptr() != after.data_ptr()
 
@@ -90,7 +92,7 @@ def test_training_moves_labels_and_global_tokens_from_where_they_begin() -> None
     model(torch.arange(40), Layout.packed([40])).square().sum().backward()
     still = [name for name, parameter in model.named_parameters() if not parameter.grad.any()]  # type: ignore[union-attr]
     # What the last layer makes of global tokens nobody reads.
-    assert all(name.startswith("body.layers.1.") and "global" in name for name in still)
+    assert all(name.startswith("backbone.layers.1.") and "global" in name for name in still)
 
 
 @pytest.mark.parametrize(("kind", "word"), [("bert", 1), ("roberta", 0)])
@@ -136,7 +138,7 @@ def test_what_is_written_is_what_was_compared(tmp_path: Path) -> None:
     assert report.drift[0].tokens == report.equal_up_to == 21
     again = load_model(tmp_path / "long").model
     assert difference(source, again, 21) < 1e-6
-    assert again.get_parameter("head.decoder.weight") is again.body.embeddings.words.weight
+    assert again.get_parameter("head.decoder.weight") is again.backbone.embeddings.words.weight
     assert again(torch.arange(150) % 41, Layout.packed([150])).shape == (150, 41)
 
 
@@ -156,7 +158,7 @@ def test_mistakes_are_told(options: dict[str, Any], words: str) -> None:
 
 
 @pytest.mark.parametrize(
-    "config", [MPNetConfig(**SMALL, positions=SHORT), BertConfig(**SMALL, positions=SHORT, narrow=5)]
+    "config", [MPNetConfig(**SMALL, positions=SHORT), BertConfig(**SMALL, positions=SHORT, embedding_size=5)]
 )
 def test_a_source_that_etc_has_no_parts_for_is_refused(config: Any) -> None:
     with pytest.raises(InputError, match="`source` must be a BERT or RoBERTa that sees everything, for etc"):
@@ -165,7 +167,7 @@ def test_a_source_that_etc_has_no_parts_for_is_refused(config: Any) -> None:
 
 def test_a_model_that_would_differ_is_not_written(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     save_model(tiny(), tmp_path / "short")
-    monkeypatch.setattr("longspan.checkpoints.lengthen.without_global_tokens", lambda model: nullcontext())
+    monkeypatch.setattr("longspan.lengthening.lengthen.without_global_tokens", lambda model: nullcontext())
     with pytest.raises(CheckpointError, match="lengthened, it differs by"):
         lengthen(tmp_path / "short", 100, out=tmp_path / "long", pattern="etc", block=4)
     assert not (tmp_path / "long").exists()

@@ -96,8 +96,8 @@ def test_figures_are_those_of_a_plain_ranking() -> None:
     short, long = reader("bert", "encode", positions=512), tiny()
     rows = {row.method: row.figures for row in by_document(collection, short, long, 512)}
     assert list(rows)[-2:] == ["whole document", "whole document + best passage"]
-    questions = np.asarray(short.encode([query.text for query in queries], normalise=True))
-    vectors = np.asarray(long.encode(documents, normalise=True))
+    questions = np.asarray(short.encode([query.text for query in queries], normalize=True))
+    vectors = np.asarray(long.encode(documents, normalize=True))
     order = np.argsort(-(questions @ vectors.T), axis=1)
     ranks = [1 + order[i].tolist().index(i) for i in range(5)]
     assert rows["whole document"]["MRR"] == pytest.approx(np.mean(1 / np.array(ranks)))

@@ -7,9 +7,9 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from longspan.generation.options import Writing
-from longspan.generation.rules import ruled
-from longspan.generation.search import Beams, Text
+from longspan.generation.config import GenerationConfig
+from longspan.generation.logits_process import process_logits
+from longspan.generation.search import BeamSearch, Hypothesis
 
 START, END = 0, 1
 
@@ -22,21 +22,21 @@ def scores(text: tuple[int, ...], *, seed: int, vocab: int, ending: float = 0.0)
     return raw.log_softmax(-1)
 
 
-def steps(search: Beams, *, seed: int, vocab: int, ending: float = 0.0) -> Iterator[bool]:
+def steps(search: BeamSearch, *, seed: int, vocab: int, ending: float = 0.0) -> Iterator[bool]:
     """Let a search advance until nothing is left to write; whether it goes on, after each step."""
     more = True
     while more:
         each = [
             scores(tuple(text[1:].tolist()), seed=seed, vocab=vocab, ending=ending) for text in search.tokens
         ]
-        part = ruled(torch.stack(each), search.tokens, search.options, eos=END)
+        part = process_logits(torch.stack(each), search.tokens, search.options, eos=END)
         more = search.advance(part, np.zeros(len(search.tokens), np.int64))
         yield more
 
 
-def best(options: Writing, *, seed: int, vocab: int) -> list[Text]:
+def best(options: GenerationConfig, *, seed: int, vocab: int) -> list[Hypothesis]:
     """What a beam search finds."""
-    search = Beams(options, START, END)
+    search = BeamSearch(options, START, END)
     for _ in steps(search, seed=seed, vocab=vocab):
         pass
     return search.results()

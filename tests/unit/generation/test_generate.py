@@ -7,31 +7,31 @@ import pytest
 import torch
 
 from longspan.errors import InputError
-from longspan.generation.options import Writing
-from longspan.generation.rules import ruled
-from longspan.generation.run import generate
-from longspan.generation.search import Beams, Draws, Text
+from longspan.families.seq2seq.lm import Seq2SeqLM
+from longspan.generation.config import GenerationConfig
+from longspan.generation.generate import generate
+from longspan.generation.logits_process import process_logits
+from longspan.generation.search import BeamSearch, Sampler, Hypothesis
 from longspan.layout import Layout
-from longspan.models.writer import Writer
 from unit.generation.tiny import DOCUMENTS, END, LENGTHS, VOCAB, ids, writer
 
-GREEDY, BEAMS = Writing(longest=14), Writing(beams=4, count=3, longest=14, no_repeat=3)
+GREEDY, BEAMS = GenerationConfig(max_new_tokens=14), GenerationConfig(num_beams=4, num_return_sequences=3, max_new_tokens=14, no_repeat_ngram_size=3)
 
 
 @pytest.fixture(scope="module")
-def model() -> Writer:
+def model() -> Seq2SeqLM:
     return writer()
 
 
-def tokens(found: list[list[Text]]) -> list[list[tuple[int, ...]]]:
+def tokens(found: list[list[Hypothesis]]) -> list[list[tuple[int, ...]]]:
     return [[text.tokens for text in texts] for texts in found]
 
 
-def without_memory(model: Writer, document: torch.Tensor, options: Writing) -> list[Text]:
+def without_memory(model: Seq2SeqLM, document: torch.Tensor, options: GenerationConfig) -> list[Hypothesis]:
     """The plain way: before every word the whole text is decoded anew, once for each beam."""
-    config = model.body.config
+    config = model.backbone.config
     options = options.fitting(positions=config.positions, vocab=config.vocab_size)
-    search = (Beams if options.beams > 1 else Draws)(options, config.start_id, config.eos_id)
+    search = (BeamSearch if options.num_beams > 1 else Sampler)(options, config.start_id, config.eos_id)
     more = True
     while more:
         count, length = search.tokens.shape
@@ -39,15 +39,15 @@ def without_memory(model: Writer, document: torch.Tensor, options: Writing) -> l
         written, places = torch.from_numpy(search.tokens.reshape(-1)), Layout.packed([length] * count)
         with torch.no_grad():
             scores = model(document.repeat(count), layout, written, places)[length - 1 :: length]
-        scores = scores.log_softmax(-1) if options.beams > 1 else scores
-        scores = ruled(scores, search.tokens, options, eos=config.eos_id)
+        scores = scores.log_softmax(-1) if options.num_beams > 1 else scores
+        scores = process_logits(scores, search.tokens, options, eos=config.eos_id)
         more = search.advance(scores, np.zeros(count, np.int64))
     return search.results()
 
 
-@pytest.mark.parametrize("options", [GREEDY, BEAMS, BEAMS.but(shortest=14)], ids=["greedy", "beams", "long"])
+@pytest.mark.parametrize("options", [GREEDY, BEAMS, BEAMS.but(min_new_tokens=14)], ids=["greedy", "num_beams", "long"])
 @pytest.mark.parametrize("ending", [-2.0, 4.0])
-def test_what_is_kept_between_steps_changes_nothing(options: Writing, ending: float) -> None:
+def test_what_is_kept_between_steps_changes_nothing(options: GenerationConfig, ending: float) -> None:
     model = writer(ending=ending)
     together = generate(model, ids(), DOCUMENTS, options)
     for found, document in zip(together, ids().split(LENGTHS), strict=True):
@@ -58,7 +58,7 @@ def test_what_is_kept_between_steps_changes_nothing(options: Writing, ending: fl
 
 
 def test_more_rows_than_there_is_room_for_at_once_are_kept_too(
-    model: Writer, monkeypatch: pytest.MonkeyPatch
+    model: Seq2SeqLM, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     wanted = tokens(generate(model, ids(), DOCUMENTS, BEAMS))
     monkeypatch.setattr("longspan.nn.decoder.ROOM", 5)
@@ -66,26 +66,26 @@ def test_more_rows_than_there_is_room_for_at_once_are_kept_too(
 
 
 def test_texts_longer_than_a_tile_see_all_of_themselves() -> None:
-    model, options = writer(positions=75, ending=-9.0), Writing(longest=70, shortest=70, no_repeat=2)
+    model, options = writer(positions=75, ending=-9.0), GenerationConfig(max_new_tokens=70, min_new_tokens=70, no_repeat_ngram_size=2)
     (found, *_) = generate(model, ids(), DOCUMENTS, options)
     (plain,) = without_memory(model, ids()[: LENGTHS[0]], options)
     assert found[0].tokens == plain.tokens
     assert len(plain.tokens) == 70
 
 
-@pytest.mark.parametrize("options", [GREEDY, BEAMS.but(count=1), BEAMS.but(count=1, early_stopping=True)])
+@pytest.mark.parametrize("options", [GREEDY, BEAMS.but(num_return_sequences=1), BEAMS.but(num_return_sequences=1, early_stopping=True)])
 @pytest.mark.parametrize("ending", [-2.0, 4.0])
-def test_the_tokens_told_are_the_tokens_of_the_texts(options: Writing, ending: float) -> None:
+def test_the_tokens_told_are_the_tokens_of_the_texts(options: GenerationConfig, ending: float) -> None:
     model = writer(ending=ending)
     heard: dict[int, list[int]] = {0: [], 1: [], 2: []}
-    found = generate(model, ids(), DOCUMENTS, options, told=lambda d, token: heard[d].append(token))
+    found = generate(model, ids(), DOCUMENTS, options, on_token=lambda d, token: heard[d].append(token))
     assert [texts[0].tokens for texts in found] == [tuple(heard[d]) for d in range(3)]
     assert tokens(found) == tokens(generate(model, ids(), DOCUMENTS, options))
 
 
-@pytest.mark.parametrize("options", [GREEDY, BEAMS.but(count=1)], ids=["greedy", "beams"])
-def test_a_listener_ends_one_text_and_not_the_others(model: Writer, options: Writing) -> None:
-    options = options.but(shortest=14)
+@pytest.mark.parametrize("options", [GREEDY, BEAMS.but(num_return_sequences=1)], ids=["greedy", "num_beams"])
+def test_a_listener_ends_one_text_and_not_the_others(model: Seq2SeqLM, options: GenerationConfig) -> None:
+    options = options.but(min_new_tokens=14)
     whole = generate(model, ids(), DOCUMENTS, options)
     heard: dict[int, list[int]] = {0: [], 1: [], 2: []}
 
@@ -93,7 +93,7 @@ def test_a_listener_ends_one_text_and_not_the_others(model: Writer, options: Wri
         heard[document].append(token)
         return document != 1 or len(heard[1]) < 3
 
-    found = generate(model, ids(), DOCUMENTS, options, told=told)
+    found = generate(model, ids(), DOCUMENTS, options, on_token=told)
     assert [texts[0].tokens for texts in found] == [
         whole[0][0].tokens,
         whole[1][0].tokens[:3],
@@ -102,9 +102,9 @@ def test_a_listener_ends_one_text_and_not_the_others(model: Writer, options: Wri
     assert [tuple(heard[d]) for d in range(3)] == [texts[0].tokens for texts in found]
 
 
-@pytest.mark.parametrize("options", [GREEDY, BEAMS, Writing(sample=True, count=2)])
+@pytest.mark.parametrize("options", [GREEDY, BEAMS, GenerationConfig(do_sample=True, num_return_sequences=2)])
 @pytest.mark.parametrize("after", [0, 4])
-def test_all_stops_on_request_with_what_there_is(model: Writer, options: Writing, after: int) -> None:
+def test_all_stops_on_request_with_what_there_is(model: Seq2SeqLM, options: GenerationConfig, after: int) -> None:
     asked = 0
 
     def stop() -> bool:
@@ -113,31 +113,31 @@ def test_all_stops_on_request_with_what_there_is(model: Writer, options: Writing
         return asked > after
 
     found = generate(
-        model, ids(), DOCUMENTS, options.but(shortest=14), stop=stop, generator=torch.Generator()
+        model, ids(), DOCUMENTS, options.but(min_new_tokens=14), stop=stop, generator=torch.Generator()
     )
     assert asked == after + 1
     assert {len(text.tokens) for texts in found for text in texts} == {after}
-    begun = options.count if after or options.sample else 1
+    begun = options.num_return_sequences if after or options.do_sample else 1
     assert [len(texts) for texts in found] == [begun] * 3
 
 
-def test_a_listener_hears_the_rest_when_all_is_stopped(model: Writer) -> None:
+def test_a_listener_hears_the_rest_when_all_is_stopped(model: Seq2SeqLM) -> None:
     heard: list[int] = []
     steps = iter([False] * 6)
     ((text,),) = generate(
         model,
         ids()[: LENGTHS[0]],
         Layout.packed(LENGTHS[:1]),
-        BEAMS.but(count=1, shortest=14),
-        told=lambda _, token: heard.append(token),
+        BEAMS.but(num_return_sequences=1, min_new_tokens=14),
+        on_token=lambda _, token: heard.append(token),
         stop=lambda: next(steps, True),
     )
     assert tuple(heard) == text.tokens
     assert len(heard) == 6
 
 
-def test_draws_depend_on_the_generator_and_the_document_alone(model: Writer) -> None:
-    options = Writing(sample=True, count=4, longest=12, temperature=2.0, top_k=20, top_p=0.9)
+def test_draws_depend_on_the_generator_and_the_document_alone(model: Seq2SeqLM) -> None:
+    options = GenerationConfig(do_sample=True, num_return_sequences=4, max_new_tokens=12, temperature=2.0, top_k=20, top_p=0.9)
 
     def written(seed: int, documents: int = 3) -> list[list[tuple[int, ...]]]:
         layout = Layout.packed(LENGTHS[:documents], marked=[[0]] * documents)
@@ -152,41 +152,41 @@ def test_draws_depend_on_the_generator_and_the_document_alone(model: Writer) -> 
     assert len(set(first[0])) > 1
 
 
-@pytest.mark.parametrize("narrow", [{"top_k": 1}, {"top_p": 1e-6}, {"temperature": 1e-5}], ids=str)
-def test_few_words_to_draw_from_are_few(model: Writer, narrow: dict[str, Any]) -> None:
-    drawn = generate(model, ids(), DOCUMENTS, Writing(sample=True, longest=9, **narrow))
-    assert tokens(drawn) == tokens(generate(model, ids(), DOCUMENTS, Writing(longest=9)))
+@pytest.mark.parametrize("embedding_size", [{"top_k": 1}, {"top_p": 1e-6}, {"temperature": 1e-5}], ids=str)
+def test_few_words_to_draw_from_are_few(model: Seq2SeqLM, narrow: dict[str, Any]) -> None:
+    drawn = generate(model, ids(), DOCUMENTS, GenerationConfig(do_sample=True, max_new_tokens=9, **narrow))
+    assert tokens(drawn) == tokens(generate(model, ids(), DOCUMENTS, GenerationConfig(max_new_tokens=9)))
 
 
 @pytest.mark.parametrize(
     ("wrong", "told"),
     [
-        ({"longest": 32}, "`longest` must be at most 31, as many as there are positions, but is 32."),
-        ({"shortest": 32}, "`shortest` must be at most 31"),
-        ({"first_id": VOCAB}, f"`first_id` must be below {VOCAB}, the number of words, but is {VOCAB}."),
-        ({"last_id": 99}, "`last_id` must be below"),
-        ({"bad_words": [[1], [2, 50]]}, f"`bad_words` must be below {VOCAB}"),
+        ({"max_new_tokens": 32}, "`max_new_tokens` must be at most 31, as many as there are positions, but is 32."),
+        ({"min_new_tokens": 32}, "`min_new_tokens` must be at most 31"),
+        ({"forced_bos_token_id": VOCAB}, f"`forced_bos_token_id` must be below {VOCAB}, the number of words, but is {VOCAB}."),
+        ({"forced_eos_token_id": 99}, "`forced_eos_token_id` must be below"),
+        ({"bad_words_ids": [[1], [2, 50]]}, f"`bad_words_ids` must be below {VOCAB}"),
     ],
 )
-def test_what_the_model_cannot_do_is_told(model: Writer, wrong: dict[str, Any], told: str) -> None:
+def test_what_the_model_cannot_do_is_told(model: Seq2SeqLM, wrong: dict[str, Any], told: str) -> None:
     with pytest.raises(InputError) as error:
-        generate(model, ids(), DOCUMENTS, Writing(**wrong))
+        generate(model, ids(), DOCUMENTS, GenerationConfig(**wrong))
     assert told in str(error.value)
 
 
-def test_an_empty_document_is_refused_and_no_document_is_no_text(model: Writer) -> None:
+def test_an_empty_document_is_refused_and_no_document_is_no_text(model: Seq2SeqLM) -> None:
     with pytest.raises(InputError, match="`document` must be at least one token long"):
         generate(model, ids()[:5], Layout.packed([5, 0]))
     assert generate(model, ids()[:0], Layout.packed([])) == []
 
 
-def test_several_texts_cannot_be_streamed(model: Writer) -> None:
+def test_several_texts_cannot_be_streamed(model: Seq2SeqLM) -> None:
     with pytest.raises(InputError, match="`told` must be None where several texts are written"):
-        generate(model, ids(), DOCUMENTS, BEAMS, told=print)
+        generate(model, ids(), DOCUMENTS, BEAMS, on_token=print)
 
 
-@pytest.mark.parametrize("options", [GREEDY, BEAMS, Writing(sample=True), GREEDY.but(first_id=5)])
-def test_a_damaged_model_is_told(options: Writing) -> None:
+@pytest.mark.parametrize("options", [GREEDY, BEAMS, GenerationConfig(do_sample=True), GREEDY.but(forced_bos_token_id=5)])
+def test_a_damaged_model_is_told(options: GenerationConfig) -> None:
     model = writer()
     with torch.no_grad():
         model.decoder.get_parameter("layers.1.feed_forward.up.weight")[3, 4] = torch.nan
@@ -195,7 +195,7 @@ def test_a_damaged_model_is_told(options: Writing) -> None:
 
 
 def test_the_end_is_the_last_token_or_the_text_is_as_long_as_it_may_be() -> None:
-    for texts in generate(writer(ending=3.0), ids(), DOCUMENTS, Writing(beams=3, count=3, longest=8)):
+    for texts in generate(writer(ending=3.0), ids(), DOCUMENTS, GenerationConfig(num_beams=3, num_return_sequences=3, max_new_tokens=8)):
         for text in texts:
             assert (text.tokens[-1] == END) or len(text.tokens) == 8
             assert END not in text.tokens[:-1]

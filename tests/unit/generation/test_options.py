@@ -5,50 +5,50 @@ from typing import Any
 import pytest
 
 from longspan.errors import InputError
-from longspan.generation.options import Writing
+from longspan.generation.config import GenerationConfig
 
 
 @pytest.mark.parametrize(
     ("wrong", "told"),
     [
-        ({"beams": 0}, "`beams` must be at least 1, but is 0."),
-        ({"beams": 2.0}, "`beams` must be a whole number"),
-        ({"longest": 0}, "`longest` must be at least 1"),
-        ({"longest": 3, "shortest": 4}, "`shortest` must be at most `longest`, 3, but is 4."),
-        ({"count": 2}, "`count` must be at most the number of beams, 1, but is 2."),
-        ({"sample": True, "beams": 2}, "`beams` must be 1 where words are drawn"),
-        ({"sample": "yes"}, "`sample` must be one of True, False"),
-        ({"temperature": 0.5}, "sample=True"),
-        ({"sample": True, "temperature": 0.0}, "`temperature`"),
-        ({"sample": True, "top_k": 0}, "`top_k` must be at least 1"),
-        ({"sample": True, "top_p": 1.5}, "`top_p`"),
+        ({"num_beams": 0}, "`num_beams` must be at least 1, but is 0."),
+        ({"num_beams": 2.0}, "`num_beams` must be a whole number"),
+        ({"max_new_tokens": 0}, "`max_new_tokens` must be at least 1"),
+        ({"max_new_tokens": 3, "min_new_tokens": 4}, "`min_new_tokens` must be at most `max_new_tokens`, 3, but is 4."),
+        ({"num_return_sequences": 2}, "`num_return_sequences` must be at most `num_beams`, 1, but is 2."),
+        ({"do_sample": True, "num_beams": 2}, "`num_beams` must be 1 where words are sampled"),
+        ({"do_sample": "yes"}, "`do_sample` must be one of True, False"),
+        ({"temperature": 0.5}, "do_sample=True"),
+        ({"do_sample": True, "temperature": 0.0}, "`temperature`"),
+        ({"do_sample": True, "top_k": 0}, "`top_k` must be at least 1"),
+        ({"do_sample": True, "top_p": 1.5}, "`top_p`"),
         ({"early_stopping": "soon"}, "`early_stopping` must be one of True, False, 'never'"),
         ({"early_stopping": 1}, "`early_stopping`"),
-        ({"penalty_form": "bert"}, "`penalty_form` must be one of 'hf', 'gnmt'"),
+        ({"length_penalty_form": "bert"}, "`length_penalty_form` must be one of 'hf', 'gnmt'"),
         ({"length_penalty": float("nan")}, "`length_penalty` must be a number"),
-        ({"bad_words": ((),)}, "`bad_words` must be sequences of sequences of token numbers"),
-        ({"bad_words": (5,)}, "`bad_words`"),
-        ({"bad_words": (("five",),)}, "`bad_words` must be a whole number"),
-        ({"first_id": -1}, "`first_id` must be at least 0"),
-        ({"last_id": "end"}, "`last_id` must be a whole number"),
+        ({"bad_words_ids": ((),)}, "`bad_words_ids` must be sequences of sequences of token numbers"),
+        ({"bad_words_ids": (5,)}, "`bad_words_ids`"),
+        ({"bad_words_ids": (("five",),)}, "`bad_words_ids` must be a whole number"),
+        ({"forced_bos_token_id": -1}, "`forced_bos_token_id` must be at least 0"),
+        ({"forced_eos_token_id": "end"}, "`forced_eos_token_id` must be a whole number"),
     ],
     ids=str,
 )
 def test_contradictory_options_are_told(wrong: dict[str, Any], told: str) -> None:
     with pytest.raises(InputError) as error:
-        Writing(**wrong)
+        GenerationConfig(**wrong)
     assert told in str(error.value)
 
 
 def test_an_unknown_option_is_told_with_the_nearest_one() -> None:
-    with pytest.raises(InputError, match=r"There is no option `beems`\. Did you mean beams\?"):
-        Writing().but(beems=4)
-    with pytest.raises(InputError, match=r"There is no option `xyz`\. Options are beams, longest"):
-        Writing().but(xyz=4)
+    with pytest.raises(InputError, match=r"There is no option `beems`\. Did you mean num_beams\?"):
+        GenerationConfig().but(beems=4)
+    with pytest.raises(InputError, match=r"There is no option `xyz`\. Options are num_beams, max_new_tokens"):
+        GenerationConfig().but(xyz=4)
 
 
 def test_options_are_changed_one_by_one_and_checked_again() -> None:
-    changed = Writing(beams=4).but(count=3, bad_words=[[5], [6, 7]])
-    assert (changed.beams, changed.count, changed.bad_words) == (4, 3, ((5,), (6, 7)))
-    with pytest.raises(InputError, match="`count`"):
-        changed.but(beams=2)
+    changed = GenerationConfig(num_beams=4).but(num_return_sequences=3, bad_words_ids=[[5], [6, 7]])
+    assert (changed.num_beams, changed.num_return_sequences, changed.bad_words_ids) == (4, 3, ((5,), (6, 7)))
+    with pytest.raises(InputError, match="`num_return_sequences`"):
+        changed.but(num_beams=2)

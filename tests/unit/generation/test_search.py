@@ -7,13 +7,13 @@ import pytest
 import torch
 
 from longspan.errors import InputError
-from longspan.generation.options import Writing
-from longspan.generation.search import Beams, Draws
+from longspan.generation.config import GenerationConfig
+from longspan.generation.search import BeamSearch, Sampler
 from unit.generation.languages import END, START, best, likelihood, steps, texts
 
 VOCAB, LONGEST = 5, 3
 ALL = 200
-"""Beams: more than there are texts."""
+"""BeamSearch: more than there are texts."""
 
 
 @pytest.mark.parametrize("form", ["hf", "gnmt"])
@@ -28,12 +28,12 @@ def test_beams_that_hold_all_texts_find_the_best_by_the_penalised_score(form: st
             (likelihood(text, seed=seed, vocab=VOCAB) / divisor[len(text)], text)
             for text in texts(LONGEST, vocab=VOCAB)
         ]
-        options = Writing(
-            beams=ALL,
-            count=7,
+        options = GenerationConfig(
+            num_beams=ALL,
+            num_return_sequences=7,
             longest=LONGEST,
             length_penalty=penalty,
-            penalty_form=form,
+            length_penalty_form=form,
             early_stopping="never",
         )
         found = best(options, seed=seed, vocab=VOCAB)
@@ -43,12 +43,12 @@ def test_beams_that_hold_all_texts_find_the_best_by_the_penalised_score(form: st
 
 
 @pytest.mark.parametrize("early", [True, False, "never"])
-@pytest.mark.parametrize("beams", [2, 3, 6])
+@pytest.mark.parametrize("num_beams", [2, 3, 6])
 def test_what_is_certain_only_grows_and_begins_the_best_text(beams: int, early: Any) -> None:
     early_tokens = 0
     for seed in range(12):
-        options = Writing(beams=beams, longest=14, early_stopping=early, length_penalty=seed % 4 - 1.0)
-        search, heard = Beams(options, START, END), []
+        options = GenerationConfig(num_beams=beams, max_new_tokens=14, early_stopping=early, length_penalty=seed % 4 - 1.0)
+        search, heard = BeamSearch(options, START, END), []
         for more in steps(search, seed=seed, vocab=13, ending=seed % 3):
             if more:
                 heard.append(search.certain().tolist())
@@ -60,21 +60,21 @@ def test_what_is_certain_only_grows_and_begins_the_best_text(beams: int, early: 
 
 
 def test_no_text_stands_twice_among_few_words() -> None:
-    found = best(Writing(beams=6, count=6, longest=4), seed=1, vocab=3)
+    found = best(GenerationConfig(num_beams=6, num_return_sequences=6, max_new_tokens=4), seed=1, vocab=3)
     assert len({text.tokens for text in found}) == 6
 
 
 def test_a_beam_search_ends_where_nothing_is_allowed() -> None:
     """Every word once, and not the end: then there is nothing left."""
     every = tuple((word,) for word in range(4, 9))
-    options = Writing(beams=3, count=3, longest=9, shortest=9, no_repeat=1, bad_words=every)
+    options = GenerationConfig(num_beams=3, num_return_sequences=3, max_new_tokens=9, min_new_tokens=9, no_repeat_ngram_size=1, bad_words_ids=every)
     found = best(options, seed=3, vocab=9)
     assert [sorted(text.tokens) for text in found] == [[2, 3]] * 2
     assert found[0].tokens != found[1].tokens
 
 
 def test_a_text_ends_where_no_word_is_allowed() -> None:
-    draws = Draws(Writing(sample=True, count=3), START, END)
+    draws = Sampler(GenerationConfig(do_sample=True, num_return_sequences=3), START, END)
     open_, shut = torch.zeros(5), torch.full((5,), -torch.inf)
     assert draws.advance(torch.stack([open_, shut, open_]), np.arange(3))
     assert len(draws.tokens) <= 2
@@ -83,9 +83,9 @@ def test_a_text_ends_where_no_word_is_allowed() -> None:
     assert len(draws.results()) == 3
 
 
-@pytest.mark.parametrize("search", [Beams(Writing(beams=2), START, END), Draws(Writing(), START, END)])
+@pytest.mark.parametrize("search", [BeamSearch(GenerationConfig(num_beams=2), START, END), Sampler(GenerationConfig(), START, END)])
 @pytest.mark.parametrize("value", [torch.nan, torch.inf])
-def test_scores_that_are_no_numbers_are_told(search: Beams | Draws, value: float) -> None:
+def test_scores_that_are_no_numbers_are_told(search: BeamSearch | Sampler, value: float) -> None:
     wrong = torch.zeros(1, 7)
     wrong[0, 3] = value
     with pytest.raises(InputError, match=r"`scores` must be numbers, but is (nan|inf).*NaN or infinity"):
@@ -94,8 +94,8 @@ def test_scores_that_are_no_numbers_are_told(search: Beams | Draws, value: float
 
 def test_draws_are_as_frequent_as_they_are_likely() -> None:
     count = 1000
-    draws = Draws(
-        Writing(sample=True, count=count, temperature=0.8, top_k=5, top_p=0.9, longest=1),
+    draws = Sampler(
+        GenerationConfig(do_sample=True, num_return_sequences=count, temperature=0.8, top_k=5, top_p=0.9, max_new_tokens=1),
         START,
         END,
         torch.Generator().manual_seed(0),

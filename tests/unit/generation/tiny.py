@@ -2,24 +2,24 @@
 
 import torch
 
+from longspan.families.longformer.model import LongformerConfig
+from longspan.families.seq2seq.lm import Seq2SeqLM
+from longspan.families.seq2seq.model import Seq2SeqConfig
 from longspan.layout import Layout
-from longspan.models.build import build
-from longspan.models.longformer import LongformerConfig
-from longspan.models.seq2seq import Seq2SeqConfig
-from longspan.models.writer import Writer
+from longspan.tasks.registry import build
 
 VOCAB, END = 41, 2
 LENGTHS = (23, 1, 9)
 DOCUMENTS = Layout.packed(LENGTHS, marked=[[0]] * 3)
 
 
-def writer(*, positions: int = 31, ending: float = 0.0) -> Writer:
+def writer(*, positions: int = 31, ending: float = 0.0) -> Seq2SeqLM:
     """A new model, the same each time; `ending` makes the end likelier."""
     encoder = LongformerConfig(
-        vocab_size=VOCAB, width=24, layers=1, heads=2, feed_forward=40, radius=5, positions=64, types=0
+        vocab_size=VOCAB, width=24, layers=1, heads=2, feed_forward=40, radius=5, positions=64, token_types=0
     )
     config = Seq2SeqConfig(encoder=encoder, layers=2, heads=3, feed_forward=40, positions=positions)
-    model = build(config, "summarise").eval()
+    model = build(config, "summarize").eval()
     draw = torch.Generator().manual_seed(0)
     with torch.no_grad():
         for name, parameter in model.named_parameters():

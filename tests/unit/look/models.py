@@ -2,12 +2,12 @@
 
 from typing import Any
 
+from longspan.families.config import EncoderConfig
+from longspan.families.etc.model import EtcConfig
+from longspan.families.poolingformer.model import PoolingformerConfig
+from longspan.families.stitched.model import StitchedConfig
 from longspan.layout import Layout
-from longspan.models.config import EncoderConfig
-from longspan.models.etc import EtcConfig
-from longspan.models.poolingformer import PoolingformerConfig
-from longspan.models.stitched import StitchedConfig
-from unit.models.tiny import SIZES, configs
+from unit.families.tiny import SIZES, configs
 
 MARKED = [[0, 5, 40], [0], [], [130]]
 DOCUMENTS = [67, 1, 30, 131]
@@ -19,15 +19,15 @@ def subjects() -> dict[str, EncoderConfig]:
     return {
         **configs(),
         "stitched": StitchedConfig(**SIZES | {"positions": 40}, block=16, stitching=2, radius=5),
-        "etc": EtcConfig(**SIZES, types=2, radius=7, distance=3, relative=10, block=9),
-        "hard etc": EtcConfig(**SIZES, types=2, radius=4, block=9, hard_g2l=True, hard_l2g=True),
+        "etc": EtcConfig(**SIZES, token_types=2, radius=7, distance=3, relative=10, block=9),
+        "hard etc": EtcConfig(**SIZES, token_types=2, radius=4, block=9, hard_g2l=True, hard_l2g=True),
         "poolingformer": PoolingformerConfig(**SIZES, **pooled),
     }
 
 
 def layout_of(name: str) -> Layout:
     """Documents of several lengths, marked where marks mean something to the model."""
-    if name in ("bert", "windowed", "narrow", "mpnet", "causal"):
+    if name in ("bert", "windowed", "embedding_size", "mpnet", "causal"):
         return Layout.packed(DOCUMENTS)
     if name == "stitched":  # its marks begin blocks
         return Layout.packed(DOCUMENTS, marked=[range(0, n, 16) for n in DOCUMENTS])

@@ -1,4 +1,4 @@
-"""Calls are the truth: they name what a model's forward pass plans, and nothing else."""
+"""LayerSpecs are the truth: they name what a model's forward pass plans, and nothing else."""
 
 from typing import Any
 
@@ -6,13 +6,12 @@ import pytest
 import torch
 
 from longspan.engine.plan import plan
+from longspan.families import bert, bigbird, etc, longformer, mpnet, poolingformer, stitched
 from longspan.layout import Layout
 from longspan.look.trial import trial
-from longspan.models import bert, bigbird, etc, longformer, mpnet, poolingformer, stitched
-from longspan.models.encoders import ENCODERS
 from longspan.nn import attention
+from unit.families.tiny import some_ids
 from unit.look.models import DOCUMENTS, layout_of, subjects
-from unit.models.tiny import some_ids
 
 MODULES = (bert, bigbird, etc, longformer, mpnet, poolingformer, stitched, attention)
 MANY = [range(0, 67, 4), [0], [], range(0, 131, 9)]
@@ -33,15 +32,15 @@ def test_calls_are_what_the_forward_pass_plans(name: str, monkeypatch: pytest.Mo
     for module in MODULES:
         monkeypatch.setattr(module, "plan", recorded)
     with torch.no_grad():
-        ENCODERS[type(config)](config).eval()(some_ids(layout.size), layout)
-    made = {call for layer in config.calls(layout) for call in layer}
+        config.backbone().eval()(some_ids(layout.size), layout)
+    made = {call for layer in config.attention(layout) for call in layer}
     assert asked == {(call.pattern, call.queries, call.keys) for call in made}
 
 
 @pytest.mark.parametrize("name", subjects())
 def test_calls_stand_in_the_order_in_which_they_are_computed(name: str) -> None:
     config, layout = subjects()[name], layout_of(name)
-    calls = config.calls(layout)
+    calls = config.attention(layout)
     assert len(calls) == config.layers
     made = [call for layer in calls for call in layer]
     attends = trial(config, layout).attends
@@ -51,6 +50,6 @@ def test_calls_stand_in_the_order_in_which_they_are_computed(name: str) -> None:
 
 def test_layers_that_draw_nothing_share_a_plan() -> None:
     config = bigbird.BigBirdConfig(layers=3)
-    assert len(set(config.calls(Layout.packed([1000])))) == 1
+    assert len(set(config.attention(Layout.packed([1000])))) == 1
     drawn = bigbird.BigBirdConfig(layers=3, random="tf")
-    assert len(set(drawn.calls(Layout.packed([1000])))) == 3
+    assert len(set(drawn.attention(Layout.packed([1000])))) == 3

@@ -3,23 +3,23 @@
 import numpy as np
 import pytest
 
+from longspan.families.attention_spec import AttentionSpec
+from longspan.families.longformer.model import LongformerConfig
+from longspan.families.poolingformer.model import PoolingformerConfig
 from longspan.layout import Layout
 from longspan.look.field import field
-from longspan.models.calls import Call
-from longspan.models.longformer import LongformerConfig
-from longspan.models.poolingformer import PoolingformerConfig
 from longspan.shapes import BoolArray
+from unit.families.tiny import SIZES
 from unit.look.models import layout_of, subjects
-from unit.models.tiny import SIZES
 
 
-def sees(call: Call, heads: int) -> BoolArray:
+def sees(call: AttentionSpec, heads: int) -> BoolArray:
     found = [call.pattern.head(h).matrix(call.queries, call.keys) > 0 for h in range(heads)]
     together: BoolArray = np.logical_or.reduce(found)
     return together
 
 
-def rows_of(call: Call, layout: Layout) -> list[int]:
+def rows_of(call: AttentionSpec, layout: Layout) -> list[int]:
     """Which nodes the queries of a call are: all rows, the marked ones, or those of the second stream."""
     if call.queries.size == layout.size:
         return list(range(layout.size))
@@ -29,7 +29,7 @@ def rows_of(call: Call, layout: Layout) -> list[int]:
     return list(range(layout.size, layout.size + call.queries.size))
 
 
-def covered(call: Call, layout: Layout) -> BoolArray:
+def covered(call: AttentionSpec, layout: Layout) -> BoolArray:
     """(slots, rows): which rows are pooled into each slot, told row by row."""
     assert call.pooled is not None
     kernel, stride = call.pooled
@@ -47,7 +47,7 @@ def knowledge(name: str, layout: Layout, nodes: int) -> list[BoolArray]:
     """(nodes, nodes) after each layer: who knows of whom, carried forward from layer to layer."""
     config = subjects()[name]
     known, after = np.eye(nodes, dtype=bool), []
-    for layer in config.calls(layout):
+    for layer in config.attention(layout):
         fresh = known.copy()
         for call in layer:
             if call.pooled:
@@ -63,7 +63,7 @@ def knowledge(name: str, layout: Layout, nodes: int) -> list[BoolArray]:
 @pytest.mark.parametrize("name", subjects())
 def test_the_field_is_the_product_of_the_layers(name: str) -> None:
     config, layout = subjects()[name], layout_of(name)
-    found = field(config.calls(layout), layout, heads=config.heads)
+    found = field(config.attention(layout), layout, heads=config.heads)
     row = int(found.start.argmax())
     assert layout.sites.document[row] == 3
     expected = [known[row] for known in knowledge(name, layout, found.start.size)]
@@ -73,7 +73,7 @@ def test_the_field_is_the_product_of_the_layers(name: str) -> None:
 
 def test_the_middle_knows_of_itself_and_its_window() -> None:
     layout = Layout.packed([101])
-    found = field(LongformerConfig(**SIZES, radius=(2, 3, 5)).calls(layout), layout, heads=2)
+    found = field(LongformerConfig(**SIZES, radius=(2, 3, 5)).attention(layout), layout, heads=2)
     assert found.tokens.tolist() == [5, 11, 21]
     assert found.complete is None
     assert found.reachable == 101
@@ -81,7 +81,7 @@ def test_the_middle_knows_of_itself_and_its_window() -> None:
 
 def test_a_global_token_completes_the_field() -> None:
     layout = Layout.packed([101, 7], marked=[[3], []])
-    found = field(LongformerConfig(**SIZES, radius=2).calls(layout), layout, heads=2)
+    found = field(LongformerConfig(**SIZES, radius=2).attention(layout), layout, heads=2)
     assert found.tokens.tolist() == [6, 101, 101]
     assert found.complete == 2
 
@@ -91,7 +91,7 @@ def test_pooled_slots_carry_what_the_first_level_saw() -> None:
     config = PoolingformerConfig(
         **SIZES | {"positions": 400}, radius=3, wide_radius=8, kernel=5, stride=4, two_level=(0,)
     )
-    found = field(config.calls(layout), layout, heads=2)
+    found = field(config.attention(layout), layout, heads=2)
     seen = np.flatnonzero(found.known[0])
     assert seen.tolist() == list(range(seen[0], seen[-1] + 1))
     assert 2 * (8 + 3) < seen.size <= 2 * (8 + 2 + 3) + 1
@@ -100,4 +100,4 @@ def test_pooled_slots_carry_what_the_first_level_saw() -> None:
 @pytest.mark.parametrize("length", [1, 2])
 def test_a_tiny_document_is_known_at_once(length: int) -> None:
     layout = Layout.packed([length])
-    assert field(LongformerConfig(**SIZES, radius=2).calls(layout), layout, heads=2).complete == 1
+    assert field(LongformerConfig(**SIZES, radius=2).attention(layout), layout, heads=2).complete == 1

@@ -6,17 +6,17 @@ from xml.etree import ElementTree
 
 import numpy as np
 import pytest
+from longspan.look.presets import PRESETS
 
 import longspan
 from longspan.errors import InputError
+from longspan.families.bigbird.model import BigBirdConfig
+from longspan.families.longformer.model import LongformerConfig
 from longspan.look.layers import titled
 from longspan.look.picture import Picture, draw
-from longspan.look.presets import PRESETS
 from longspan.look.svg import BRIGHT, COLOURS, WIDTH
-from longspan.models.bigbird import BigBirdConfig
-from longspan.models.longformer import LongformerConfig
+from unit.families.tiny import SIZES
 from unit.look.models import subjects
-from unit.models.tiny import SIZES
 
 DOCS = Path(__file__).parents[3] / "docs"
 SHOWN = {

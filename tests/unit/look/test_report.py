@@ -8,18 +8,17 @@ import pytest
 import torch
 
 from longspan.errors import InputError
+from longspan.families.bert.model import BertConfig
+from longspan.families.config import EncoderConfig
+from longspan.families.longformer.model import LongformerConfig
 from longspan.layout import Layout
 from longspan.look.advice import halving
 from longspan.look.report import ModelReport, explain
 from longspan.look.speed import given, measure
 from longspan.look.subject import Subject
 from longspan.look.trial import trial
-from longspan.models.bert import BertConfig
-from longspan.models.config import EncoderConfig
-from longspan.models.encoders import ENCODERS
-from longspan.models.longformer import LongformerConfig
+from unit.families.tiny import SIZES, some_ids
 from unit.look.models import layout_of, subjects
-from unit.models.tiny import SIZES, some_ids
 
 EVERY = pytest.mark.parametrize("name", subjects())
 
@@ -33,7 +32,7 @@ def test_pairs_are_those_that_the_patterns_allow(name: str) -> None:
     config = subjects()[name]
     report = told(config)
     for call in report.calls:
-        (made,) = (one for one in config.calls(report.layout)[call.layers[0]] if one.name == call.name)
+        (made,) = (one for one in config.attention(report.layout)[call.layers[0]] if one.name == call.name)
         found = [made.pattern.head(h).matrix(made.queries, made.keys) > 0 for h in range(config.heads)]
         assert call.useful == np.count_nonzero(found)
         assert call.computed >= call.useful
@@ -46,7 +45,7 @@ def test_pairs_are_those_that_the_patterns_allow(name: str) -> None:
 def test_a_trial_counts_the_parameters_and_leaves_nothing_behind(name: str) -> None:
     config, layout = subjects()[name], layout_of(name)
     work = trial(config, layout)
-    model = ENCODERS[type(config)](config).eval()
+    model = config.backbone().eval()
     assert work.parameters == sum(parameter.numel() for parameter in model.parameters())
     with torch.no_grad():
         assert model(some_ids(layout.size), layout).isfinite().all()  # with the plans that the trial made
@@ -106,7 +105,7 @@ def test_full_attention_is_what_a_model_without_a_pattern_takes() -> None:
 
 def test_the_machine_is_measured_in_about_a_second() -> None:
     config = LongformerConfig(**SIZES | {"width": 48}, radius=16)
-    speed = measure(config, config.calls(Layout.packed([256]))[0][0])
+    speed = measure(config, config.attention(Layout.packed([256]))[0][0])
     assert speed.measured
     for rate in (speed.linear, speed.attention, speed.light, speed.activation):
         assert rate > 0

@@ -6,15 +6,15 @@ from typing import Any
 
 import pytest
 import torch
+from longspan.checkpoints.long_configs import stitched_config
+from longspan.look.presets import PRESETS
 
 from longspan.checkpoints.default import RECIPE
-from longspan.checkpoints.long_configs import stitched_config
 from longspan.errors import CheckpointError, InputError
+from longspan.families.bert.model import BertConfig
+from longspan.families.longformer.model import LongformerConfig
 from longspan.look import subject as looking
-from longspan.look.presets import PRESETS
 from longspan.look.subject import names_a_model, subject
-from longspan.models.bert import BertConfig
-from longspan.models.longformer import LongformerConfig
 
 WRITTEN = {"model_type": "longformer", "attention_window": 64, "num_hidden_layers": 3, "hidden_size": 48}
 WRITTEN |= {"num_attention_heads": 4}
@@ -68,7 +68,7 @@ def test_of_a_model_on_the_hub_only_small_files_are_fetched(
 def test_the_preset_of_the_built_in_model_is_its_recipe() -> None:
     short = PRESETS["minilm-l6"]
     given = {name: RECIPE[name] for name in ("radius", "block", "stitching")}
-    assert PRESETS["default"] == stitched_config(short, **given, salience=torch.ones(short.vocab_size))
+    assert PRESETS["default"] == stitched_config(short, **given, sif_weights=torch.ones(short.vocab_size))
 
 
 def test_a_config_is_a_model_too() -> None:
@@ -79,7 +79,7 @@ def test_a_config_is_a_model_too() -> None:
 def test_every_preset_can_be_laid_out(name: str) -> None:
     found = subject(name)
     layout = found.layout(100)
-    assert len(found.config.calls(layout)) == found.config.layers
+    assert len(found.config.attention(layout)) == found.config.layers
     assert found.layout().size == min(found.config.longest, 4096)
 
 

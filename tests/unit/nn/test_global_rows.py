@@ -7,7 +7,9 @@ from torch import Tensor
 
 from longspan.engine.labels import Labels
 from longspan.layout import Layout
-from longspan.nn.attention import GlobalProjections, GlobalRows, Group, LongformerAttention, _projected
+from longspan.families.attention_spec import AttentionSpec
+from longspan.families.longformer.model import LongformerConfig
+from longspan.families.longformer.attention import GlobalProjections, GlobalRows, Group, LongformerAttention, _projected
 from longspan.nn.relative import RelativeBias
 
 LAYOUT = Layout.packed([50, 30], marked=[[0, 3], [1]])
@@ -23,14 +25,20 @@ def attention() -> LongformerAttention:
     return module
 
 
+def specs(layout: Layout) -> list[AttentionSpec]:
+    """The attention of marked rows, as Longformer's config has it."""
+    config = LongformerConfig(layers=1, heads=HEADS, width=WIDTH, radius=1)
+    return list(config.attention(layout)[0][1:])
+
+
 def apart(attention: LongformerAttention) -> GlobalProjections:
     projections = attention.global_query, attention.global_key, attention.global_value
     return GlobalProjections(*projections, HEADS, attention)
 
 
 def both_ways(labels: Labels | None = None) -> tuple[Group, Group]:
-    few = GlobalRows.of(LAYOUT, HEADS, WIDTH, labels).few
-    many = _projected(LAYOUT, LAYOUT.marked_rows, HEADS, labels)
+    few = GlobalRows.of(specs(LAYOUT), HEADS, WIDTH, labels).few
+    many = _projected(specs(LAYOUT)[0], LAYOUT.marked_rows, HEADS, labels)
     assert few is not None
     assert many is not None
     return few, many
@@ -78,7 +86,7 @@ def test_dropout_has_the_same_mean_and_spread_both_ways(attention: LongformerAtt
 
 def test_each_document_chooses_for_itself() -> None:
     crowded = list(range(8))  # 8 tokens x 4 heads reach the width 32
-    rows = GlobalRows.of(Layout.packed([40, 20, 9], marked=[[2], crowded, []]), HEADS, WIDTH)
+    rows = GlobalRows.of(specs(Layout.packed([40, 20, 9], marked=[[2], crowded, []])), HEADS, WIDTH)
     assert rows.few is not None
     assert rows.many is not None
     assert rows.few.rows.tolist() == [2]
@@ -88,4 +96,4 @@ def test_each_document_chooses_for_itself() -> None:
 
 
 def test_no_marked_rows_cost_nothing() -> None:
-    assert GlobalRows.of(Layout.packed([40]), HEADS, WIDTH) == GlobalRows(None, None)
+    assert GlobalRows.of(specs(Layout.packed([40])), HEADS, WIDTH) == GlobalRows(None, None)

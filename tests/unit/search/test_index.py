@@ -257,7 +257,7 @@ def test_documents_are_ranked_as_wholes_with_their_best_passages(tmp_path: Path)
     index = Index.open(tmp_path / "index", tiny())
     index.add(filled(tmp_path / "docs", 6))
     query = text(4)[100:400]
-    vector = index.reader.encode_query(query, normalise=True)
+    vector = index.reader.encode_query(query, normalize=True)
     expected = {}
     for number in range(6):
         (one,) = encode(index.reader, [text(number)])
@@ -279,7 +279,7 @@ def test_documents_are_ranked_as_wholes_with_their_best_passages(tmp_path: Path)
 def test_meaning_is_that_of_a_passage_and_of_its_best_part(tmp_path: Path) -> None:
     index = Index.open(tmp_path / "index", tiny())
     index.add(filled(tmp_path / "docs", 3))
-    vector = index.reader.encode_query("the old bridge", normalise=True)
+    vector = index.reader.encode_query("the old bridge", normalize=True)
     encoded = encode(index.reader, [text(number) for number in range(3)])
     scores = np.concatenate([passage_scores(vector[None], one.vectors[1:], one.parts)[0] for one in encoded])
     hits = index.search("the old bridge", 5, mode="dense")

@@ -42,10 +42,10 @@ def test_a_passage_is_the_mean_of_its_tokens(family: str, positions: int) -> Non
     made = reader(family, "encode", positions=positions, overflow="window")
     texts = [text(1), "", "Rome", text(2, 7)]
     for given, found in zip(texts, encode(made, texts), strict=True):
-        tokens = made.encode(given, output="tokens")
+        tokens = made.encode_tokens(given)
         source = made.tokenizer.encode(given).source
         assert found.vectors.shape == (1 + len(found.passages), 16)
-        unit = made.encode(given, normalise=True)
+        unit = made.encode(given, normalize=True)
         np.testing.assert_allclose(found.vectors[0], unit, atol=1e-5)
         for passage, vector in zip(found.passages, found.vectors[1:], strict=True):
             mean = tokens[source == 0][passage.first : passage.behind].mean(axis=0)

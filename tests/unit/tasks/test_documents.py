@@ -6,10 +6,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from longspan.errors import InputError
-from longspan.tasks.documents import Document, prepared
-from longspan.tasks.options import Options
-from longspan.tasks.table import TASKS
-from longspan.text.marking import Globals
+from longspan.pipeline.documents import Document, prepare
+from longspan.pipeline.global_tokens import Globals
+from longspan.pipeline.options import Options
+from longspan.tasks.registry import TASKS
 from longspan.text.tokenizer import Encoding
 from unit.tasks.tiny import model
 
@@ -23,7 +23,7 @@ def encoding(text: int, pair: int | None = None) -> Encoding:
 
 
 def document(tokens: Encoding, task: str = "tag", **options: object) -> Document:
-    (found,) = prepared(model("longformer", task), TASKS[task], ["text"], [tokens], Options().but(**options))
+    (found,) = prepare(model("longformer", task), TASKS[task], ["text"], [tokens], Options().but(**options))
     return found
 
 
@@ -123,12 +123,12 @@ def test_a_contradiction_is_an_error() -> None:
 
 def test_a_model_without_global_tokens_takes_none() -> None:
     with pytest.raises(InputError, match=r"`global_tokens` must be None for a model without global tokens"):
-        prepared(model("bert", "tag"), TASKS["tag"], ["text"], [encoding(4)], Options(global_tokens="first"))
+        prepare(model("bert", "tag"), TASKS["tag"], ["text"], [encoding(4)], Options(global_tokens="first"))
 
 
 @pytest.mark.parametrize("family", ["bigbird", "bert"])
 def test_other_models_than_longformer_mark_nothing_by_default(family: str) -> None:
-    (found,) = prepared(model(family, "classify"), TASKS["classify"], ["text"], [encoding(4)], Options())
+    (found,) = prepare(model(family, "classify"), TASKS["classify"], ["text"], [encoding(4)], Options())
     assert not found.marked.any()
 
 

@@ -11,11 +11,11 @@ from torch import Tensor
 
 from longspan.checkpoints.load import load_model
 from longspan.checkpoints.save import save_model
+from longspan.families.task_model import TaskModel
 from longspan.layout import Layout
-from longspan.models.task import TaskModel
+from longspan.pipeline.packing import Batch, pack
+from longspan.pipeline.run import head_output
 from longspan.tasks import answer, choose, classify, fill, tag
-from longspan.tasks.run import scores
-from longspan.text.packing import Batch, pack
 
 VOCABULARY, SEPARATOR, LABELS = 97, 2, 5
 SIZES: dict[str, Any] = {
@@ -105,7 +105,7 @@ def test_classify(family: str, problem: str, theirs: str, labels: list[Any], tmp
     twins = Twins(family, "SequenceClassification", tmp_path, problem_type=theirs)
     documents, right = drawn(29, 17, 5), torch.tensor(labels)
     batch = one_batch(documents, marked=first_is_global(family, documents))
-    ours = classify.loss(scores(twins.ours, batch), right, problem)
+    ours = classify.loss(head_output(twins.ours, batch), right, problem)
     twins.assert_equal(ours, twins.theirs(**padded(documents), labels=right).loss)
 
 
@@ -124,7 +124,7 @@ def test_tag(family: str, tmp_path: Path) -> None:
     documents = drawn(33, 14, 9)
     wanted = [[word % LABELS if i % 4 else -100 for i, word in enumerate(document)] for document in documents]
     labels = torch.tensor([label for row in wanted for label in row])
-    ours = tag.loss(scores(twins.ours, one_batch(documents)), labels)
+    ours = tag.loss(head_output(twins.ours, one_batch(documents)), labels)
     expected = padded(wanted, -100)["input_ids"]
     twins.assert_equal(ours, twins.theirs(**padded(documents), labels=expected).loss)
 
@@ -143,9 +143,9 @@ def test_answer(family: str, tmp_path: Path) -> None:
     documents, types = questions(5, 3, 8)
     marked = [list(range(asked + 1)) for asked in (5, 3, 8)] if family == "longformer" else None
     kinds = None if family == "longformer" else types
-    batch = one_batch(documents, marked=marked, types=kinds)
+    batch = one_batch(documents, marked=marked, token_types=kinds)
     spans = [(12, 15), (20, 20), (13, 99)]  # the last one ends beyond its document, which adds nothing
-    ours = answer.loss(scores(twins.ours, batch), batch.layout, [[span] for span in spans])
+    ours = answer.loss(head_output(twins.ours, batch), batch.layout, [[span] for span in spans])
     starts, ends = torch.tensor(spans).T
     extra = {} if kinds is None else {"token_type_ids": torch.tensor(types)}
     theirs = twins.theirs(**padded(documents), **extra, start_positions=starts, end_positions=ends).loss
@@ -158,7 +158,7 @@ def test_choose(family: str, tmp_path: Path) -> None:
     marked = [range(document.index(SEPARATOR) + 2, len(document)) for document in documents]
     batch = one_batch(documents, marked=marked if family == "longformer" else None)
     right = torch.tensor([2, 0])
-    ours = choose.loss(scores(twins.ours, batch), [3, 3], right)
+    ours = choose.loss(head_output(twins.ours, batch), [3, 3], right)
     given = {name: column.view(2, 3, -1) for name, column in padded(documents).items()}
     twins.assert_equal(ours, twins.theirs(**given, labels=right).loss)
 

@@ -8,15 +8,14 @@ import torch
 
 import longspan
 from longspan.errors import InputError
-from longspan.models.build import build
-from longspan.models.etc import EtcConfig
-from longspan.nn.quantised import quantise
+from longspan.families.etc.model import EtcConfig
+from longspan.nn.quantized import quantize
+from longspan.pipeline.documents import prepare
+from longspan.pipeline.options import Options
+from longspan.pipeline.packing import pack
+from longspan.pipeline.run import structure_tags
 from longspan.reader import Reader
-from longspan.tasks.documents import prepared
-from longspan.tasks.options import Options
-from longspan.tasks.outline import outline_tags
-from longspan.tasks.table import TASKS
-from longspan.text.packing import pack
+from longspan.tasks.registry import TASKS, build
 from unit.checkpoints.test_etc import REAL
 from unit.tasks.tiny import CORPUS, LONG, VOCABULARY, reader, tokenizer
 
@@ -26,7 +25,7 @@ SIZES: dict[str, Any] = {"width": 16, "layers": 2, "heads": 2, "feed_forward": 2
 
 def made(task: str, **changes: Any) -> Reader:
     torch.manual_seed(0)
-    labels: dict[str, Any] = {"types": 4, "radius": 4, "distance": 3, "relative": 10}
+    labels: dict[str, Any] = {"token_types": 4, "radius": 4, "distance": 3, "relative": 10}
     config = EtcConfig(vocab_size=VOCABULARY, **SIZES, **labels, **changes)
     return Reader(build(config, task, labels=3).eval(), tokenizer("etc"))
 
@@ -35,9 +34,8 @@ def tags(found: Reader, given: Any, structure: str | None = None, **options: Any
     """What the model is told of each piece of one input."""
     encodings = found.tokenizer.encode_many([given])
     chosen = Options(**options)
-    documents = prepared(found.model, TASKS[found.task], ["text"], encodings, chosen)
-    pieces = [(document, piece) for document in documents for piece in document.pieces]
-    columns = outline_tags(found.model.config, structure, pieces)
+    documents = prepare(found.model, TASKS[found.task].reading, ["text"], encodings, chosen)
+    columns = structure_tags(found.model, structure, documents)
     return [{name: column.tolist() for name, column in one.items()} for one in columns or []]
 
 
@@ -62,7 +60,7 @@ def test_each_paragraph_has_one_before_those_of_its_sentences_and_is_a_segment()
 def test_each_word_of_a_question_has_one_of_its_own_and_comes_first() -> None:
     found = made("answer")
     encodings = found.tokenizer.encode_many([("who is", TEXT)])
-    (document,) = prepared(found.model, TASKS["answer"], ["text"], encodings, Options())
+    (document,) = prepare(found.model, TASKS["answer"].reading, ["text"], encodings, Options())
     (one,) = tags(found, ("who is", TEXT))
     parent, asked = np.array(one["parent"]), np.flatnonzero(document.marked)
     assert set(np.flatnonzero(document.encoding.source == 0)) <= set(asked)
@@ -134,7 +132,7 @@ def test_types_are_told_to_an_etc_that_was_a_bert_only() -> None:
     lifted, other = made("answer", long_type=0), made("answer")
     seen: list[Any] = []
     for found in (lifted, other):
-        found.model.body.register_forward_pre_hook(lambda module, given: seen.append(given[2]))
+        found.model.backbone.register_forward_pre_hook(lambda module, given: seen.append(given[2]))
         found.answer("who?", TEXT)
     assert seen[0] is not None
     assert seen[1] is None
@@ -155,6 +153,6 @@ def test_a_checkpoint_of_tensorflow_with_its_vocabulary_is_a_reader(tmp_path: An
 @pytest.mark.parametrize("changes", [{"sharing": "sides"}, {"sharing": "none"}, {"block": 0}])
 def test_in_int8_it_reads_nearly_the_same(changes: dict[str, Any]) -> None:
     found = made("encode", **changes)
-    exact = found.encode([TEXT, "a b c"], normalise=True)
-    quantise(found.model)
-    assert 0.999 < (exact * found.encode([TEXT, "a b c"], normalise=True)).sum(1).min() < 1 - 1e-6
+    exact = found.encode([TEXT, "a b c"], normalize=True)
+    quantize(found.model)
+    assert 0.999 < (exact * found.encode([TEXT, "a b c"], normalize=True)).sum(1).min() < 1 - 1e-6

@@ -3,9 +3,9 @@
 import pytest
 
 from longspan.errors import InputError
-from longspan.models.build import TASKS as MODEL_TASKS
-from longspan.tasks.options import Options
-from longspan.tasks.table import TASKS, task_named
+from longspan.pipeline.options import Options
+from longspan.tasks.registry import TASKS, task_named
+from longspan.tasks.registry import TASKS as MODEL_TASKS
 
 
 def test_there_is_a_task_for_every_head() -> None:

@@ -7,15 +7,15 @@ import torch
 from tokenizers import Tokenizer as Backend
 from tokenizers import decoders, models, normalizers, pre_tokenizers, processors
 
-from longspan.models.bert import BertConfig
-from longspan.models.bigbird import BigBirdConfig
-from longspan.models.build import build
-from longspan.models.config import EncoderConfig
-from longspan.models.etc import EtcConfig
-from longspan.models.longformer import LongformerConfig
-from longspan.models.seq2seq import Seq2SeqConfig
-from longspan.models.task import TaskModel
+from longspan.families.bert.model import BertConfig
+from longspan.families.bigbird.model import BigBirdConfig
+from longspan.families.config import EncoderConfig
+from longspan.families.etc.model import EtcConfig
+from longspan.families.longformer.model import LongformerConfig
+from longspan.families.seq2seq.model import Seq2SeqConfig
+from longspan.families.task_model import TaskModel
 from longspan.reader import Reader
+from longspan.tasks.registry import build
 from longspan.text.tokenizer import Tokenizer
 
 FAMILIES = ("longformer", "bigbird", "bert", "etc")
@@ -77,7 +77,7 @@ def config(family: str, positions: int = 64) -> EncoderConfig:
         return BigBirdConfig(**sizes, block=4, random_blocks=1)
     if family == "etc":
         labels: dict[str, Any] = {"distance": 3, "relative": 10}
-        return EtcConfig(**sizes, **labels, types=4, radius=4, absolute=True, units="blocks")
+        return EtcConfig(**sizes, **labels, token_types=4, radius=4, absolute=True, units="blocks")
     return BertConfig(**sizes)
 
 
@@ -97,11 +97,11 @@ def reader(family: str, task: str, *, labels: int = 3, positions: int = 64, **op
 def writer(positions: int = 64) -> TaskModel:
     """A model that writes up to 24 tokens about up to 64."""
     read = config("longformer", positions)
-    encoder = LongformerConfig(**vars(read) | {"types": 0, "position_offset": 0, "init_std": 0.5})
+    encoder = LongformerConfig(**vars(read) | {"token_types": 0, "position_offset": 0, "init_std": 0.5})
     sizes: dict[str, Any] = {"layers": 2, "heads": 2, "feed_forward": 24, "positions": 24}
     with torch.random.fork_rng():
         torch.manual_seed(5)
-        return build(Seq2SeqConfig(encoder=encoder, **sizes), "summarise").eval()
+        return build(Seq2SeqConfig(encoder=encoder, **sizes), "summarize").eval()
 
 
 def summariser(**options: Any) -> Reader:

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from longspan.errors import InputError
-from longspan.text.marking import RULES, Globals, Rule
+from longspan.pipeline.global_tokens import RULES, Globals, Rule
 from longspan.text.tokenizer import Encoding, Tokenizer
 from unit.text import tiny
 

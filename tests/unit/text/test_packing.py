@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from longspan.errors import InputError
 from longspan.layout import Layout
-from longspan.text.packing import pack, restore, windows
+from longspan.pipeline.packing import pack, restore, windows
 
 
 @given(st.lists(st.integers(1, 40), min_size=1, max_size=30), st.integers(1, 60))
@@ -36,12 +36,12 @@ def test_documents_may_take_more_of_the_budget_than_their_tokens() -> None:
 
 def test_types_and_marks_go_with_their_document() -> None:
     documents = [[5, 6, 7], [8], [9, 9]]
-    batches = pack(documents, types=[[0, 0, 1], [0], [0, 1]], marked=[[0], [], [1]])
+    batches = pack(documents, token_types=[[0, 0, 1], [0], [0, 1]], marked=[[0], [], [1]])
     assert len(batches) == 1
-    assert batches[0].types is not None
+    assert batches[0].token_types is not None
     assert batches[0].index == (0, 2, 1)
     assert batches[0].ids.tolist() == [5, 6, 7, 9, 9, 8]
-    assert batches[0].types.tolist() == [0, 0, 1, 0, 1, 0]
+    assert batches[0].token_types.tolist() == [0, 0, 1, 0, 1, 0]
     assert batches[0].layout == Layout.packed([3, 2, 1], marked=[[0], [1], []])
 
 
@@ -49,7 +49,7 @@ def test_arrays_and_tensors_are_documents_too() -> None:
     (batch,) = pack([np.array([1, 2], np.int32), torch.tensor([3])])
     assert batch.ids.dtype == torch.int64
     assert batch.ids.tolist() == [1, 2, 3]
-    assert batch.types is None
+    assert batch.token_types is None
 
 
 @pytest.mark.parametrize(
@@ -61,7 +61,7 @@ def test_arrays_and_tensors_are_documents_too() -> None:
         ([[[1]]], {}, r"`documents\[0\]` must be a list of whole numbers"),
         ([[1, -2]], {}, r"`documents\[0\]` must be a list of ids from 0, but is -2"),
         ([[1]], {"budget": 0}, "`budget` must be at least 1"),
-        ([[1]], {"types": [[0, 0]]}, "`types` must be of the same lengths"),
+        ([[1]], {"token_types": [[0, 0]]}, "`token_types` must be of the same lengths"),
         ([[1]], {"marked": []}, "`marked` must be one list for each of the 1 documents"),
         ([[1]], {"marked": [[1]]}, "less than the document's length 1"),
     ],

@@ -7,9 +7,9 @@ import pytest
 
 from longspan.errors import InputError
 from longspan.layout import Layout
-from longspan.text.outlines import blocks, paragraphs, sentences
-from longspan.text.questions import Example, hotpot, natural_questions, trivia, wikihop
-from longspan.text.structure import Outline, Structure, Words
+from longspan.structure.outlines import blocks, paragraphs, sentences
+from longspan.structure.questions import Example, hotpot, natural_questions, trivia, wikihop
+from longspan.structure.structure import Outline, Structure, Words
 
 STORY = (
     'It was late. "Who is there?" she asked. Nobody\nanswered.\n\n'

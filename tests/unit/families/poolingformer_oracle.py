@@ -21,7 +21,7 @@ def hidden_states(model: Any, document: Document) -> Tensor:
     """The hidden states (n, C) of one document; rows that do not exist are whatever they are."""
     c, e, n = model.config, model.embeddings, len(document.ids)
     places = torch.arange(n) + c.position_offset
-    kinds = e.types.weight[0] if c.types else 0.0
+    kinds = e.types.weight[0] if c.token_types else 0.0
     x: Tensor = e.norm(e.words(document.ids) + kinds + e.positions(places))
     for index, layer in enumerate(model.layers):
         context = first_level(c, index, layer.attention, x, document, bias_of(model, n))

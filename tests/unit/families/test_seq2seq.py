@@ -9,31 +9,30 @@ from torch import Tensor, nn
 
 from conformance.conftest import one_thread
 from longspan.errors import InputError
+from longspan.families.bert.model import BertConfig
+from longspan.families.bigbird.model import BigBirdConfig
+from longspan.families.config import EncoderConfig
+from longspan.families.etc.model import EtcConfig
+from longspan.families.longformer.model import LongformerConfig
+from longspan.families.mpnet.model import MPNetConfig
+from longspan.families.poolingformer.model import PoolingformerConfig
+from longspan.families.seq2seq.model import Seq2Seq, Seq2SeqConfig, shift_right
+from longspan.families.stitched.model import StitchedConfig
 from longspan.layout import Layout
-from longspan.models.bert import BertConfig
-from longspan.models.bigbird import BigBirdConfig
-from longspan.models.build import build
-from longspan.models.config import EncoderConfig
-from longspan.models.encoders import ENCODERS
-from longspan.models.etc import EtcConfig
-from longspan.models.longformer import LongformerConfig
-from longspan.models.mpnet import MPNetConfig
-from longspan.models.poolingformer import PoolingformerConfig
-from longspan.models.seq2seq import Seq2Seq, Seq2SeqConfig, shifted
-from longspan.models.stitched import StitchedConfig
-from unit.models.test_bodies import pattern_of
-from unit.models.tiny import SIZES, some_ids, unsettle
+from longspan.tasks.registry import build
+from unit.families.test_bodies import pattern_of
+from unit.families.tiny import SIZES, some_ids, unsettle
 
 __all__ = ["one_thread"]
-PRE = SIZES | {"norm_first": True, "types": 0}
+PRE = SIZES | {"norm_first": True, "token_types": 0}
 PLAIN: dict[str, EncoderConfig] = {
     "bert": BertConfig(**PRE),
     "bert, window": BertConfig(**PRE, radius=6),
     "bert, rescaled": BertConfig(**PRE, rescale_embeddings=True),
-    "bert, types": BertConfig(**PRE | {"types": 2}),
+    "bert, types": BertConfig(**PRE | {"token_types": 2}),
     "longformer": LongformerConfig(**PRE, radius=(5, 3, 8)),
     "bigbird": BigBirdConfig(**PRE, block=4, random_blocks=1),
-    "bigbird, full": BigBirdConfig(**PRE, attention="full"),
+    "bigbird, full": BigBirdConfig(**PRE, attention_type="full"),
 }
 OTHERS: dict[str, EncoderConfig] = {
     "longformer": LongformerConfig(**PRE, radius=5),
@@ -154,7 +153,7 @@ def test_norms_first_stand_before_every_attention_and_block(name: str) -> None:
 
 
 def whole(**changes: Any) -> Seq2SeqConfig:
-    like = LongformerConfig(**SIZES | changes, radius=4, types=0)
+    like = LongformerConfig(**SIZES | changes, radius=4, token_types=0)
     return Seq2SeqConfig(encoder=like, layers=3, heads=3, feed_forward=56, positions=40)
 
 
@@ -172,7 +171,7 @@ def test_a_decoder_is_a_stack_of_torchs_layers(first: bool, scaled: bool) -> Non
     model, texts = body(config), (9, 1, 12)
     memory = torch.randn(sum(LENGTHS), 24, dtype=torch.float64)
     ids = some_ids(sum(texts))
-    found = model.written(memory, Layout.packed(LENGTHS), ids, Layout.packed(texts)).split(texts)
+    found = model.decode(memory, Layout.packed(LENGTHS), ids, Layout.packed(texts)).split(texts)
     for one, part, seen in zip(found, ids.split(texts), memory.split(LENGTHS), strict=True):
         tables: Any = model.decoder.embeddings
         x = (24**0.5 if scaled else 1.0) * tables.words.weight[part] + tables.positions.weight[: len(part)]
@@ -193,7 +192,7 @@ def test_each_kind_of_dropout_drops_on_both_sides_in_training_only(field: str) -
 
     def read_and_written(model: Seq2Seq) -> tuple[Tensor, Tensor]:
         memory = model(ids, documents)
-        return memory, model.written(torch.ones_like(memory), documents, words, texts)
+        return memory, model.decode(torch.ones_like(memory), documents, words, texts)
 
     for one, other in zip(read_and_written(plain), read_and_written(dropping), strict=True):
         assert torch.equal(one, other)
@@ -208,7 +207,7 @@ def test_each_kind_of_dropout_drops_on_both_sides_in_training_only(field: str) -
 
 
 def test_what_is_dropped_within_blocks_keeps_their_mean() -> None:
-    from longspan.nn.layer import FeedForward
+    from longspan.nn.encoder import FeedForward
 
     torch.manual_seed(0)
     block = FeedForward(5, 7, "relu", dropout=0.3).double()
@@ -235,7 +234,7 @@ def test_etc_has_none_of_it(fields: dict[str, Any]) -> None:
     [
         ({"encoder": "longformer"}, "`encoder` must be the config of an encoder, but is .str"),
         (
-            {"encoder": BertConfig(**SIZES, narrow=8)},
+            {"encoder": BertConfig(**SIZES, embedding_size=8)},
             "`narrow` must be None where a decoder shares the words",
         ),
         ({"encoder": whole()}, "`encoder` must be the config of an encoder, but is .Seq2SeqConfig"),
@@ -256,13 +255,13 @@ def test_a_config_that_cannot_be_is_told(fields: dict[str, Any], message: str) -
 def test_labels_are_moved_on_by_one_in_each_text() -> None:
     config = replace(whole(), start_id=9)
     labels = torch.tensor([11, 12, -100, 14, 21, 31, -100])
-    found = shifted(labels, Layout.packed([4, 1, 2]), config)
+    found = shift_right(labels, Layout.packed([4, 1, 2]), config)
     assert found.tolist() == [9, 11, 12, config.encoder.pad_id, 9, 9, 31]
 
 
 @pytest.mark.parametrize("task", ["fill", "tag", "choose", "sing"])
 def test_tasks_that_a_model_with_a_decoder_does_not_have_are_told(task: str) -> None:
-    with pytest.raises(InputError, match="`task` must be one of summarise, encode, classify, answer"):
+    with pytest.raises(InputError, match="`task` must be one of summarize, encode, classify, answer"):
         build(whole(), task)
 
 

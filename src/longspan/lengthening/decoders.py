@@ -9,7 +9,7 @@ from longspan.families.config import EncoderConfig
 from longspan.families.seq2seq.lm import Seq2SeqTaskModel
 from longspan.families.seq2seq.model import Seq2Seq, Seq2SeqConfig
 from longspan.families.task_model import TaskModel
-from longspan.lengthen.positions import stretched
+from longspan.lengthening.positions import stretched
 
 GENERATION = (
     *("num_beams", "max_length", "min_length", "length_penalty", "no_repeat_ngram_size", "early_stopping"),

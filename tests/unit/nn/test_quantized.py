@@ -12,7 +12,7 @@ from helpers import without_native
 from longspan.engine import backends
 from longspan.errors import BackendError, InputError
 from longspan.nn.linear import Linear
-from longspan.nn.quantised import STEPS, WEIGHT_STEPS, QuantisedLinear, is_quantised, quantise
+from longspan.nn.quantized import STEPS, WEIGHT_STEPS, QuantizedLinear, is_quantized, quantize
 from unit.tasks.tiny import CORPUS, FAMILIES, reader
 
 SIZES = ((7, 13), (64, 48), (97, 31), (384, 5))
@@ -65,7 +65,7 @@ def by_hand(layer: Linear, x: torch.Tensor, way: str) -> torch.Tensor:
 def test_it_computes_its_definition(way: str, inputs: int, outputs: int, bias: bool) -> None:
     layer, x = drawn(inputs, outputs, bias=bias), torch.randn(67, inputs)
     torch.testing.assert_close(
-        QuantisedLinear(layer)(x).double(),
+        QuantizedLinear(layer)(x).double(),
         by_hand(layer, x, way),
         rtol=1e-5,
         atol=1e-5 * float(x.abs().max()),
@@ -77,7 +77,7 @@ def test_sums_do_not_saturate_at_the_largest_values() -> None:
     layer.weight.copy_(torch.tensor([[1.0], [-1.0], [0.0]]).expand(3, 3072))
     x = torch.ones(2, 3072)
     x[:, -1] = -1.0
-    found = QuantisedLinear(layer)(x * torch.tensor([[1.0], [-1.0]]))
+    found = QuantizedLinear(layer)(x * torch.tensor([[1.0], [-1.0]]))
     assert found.tolist() == [[3070.0, -3070.0, 0.0], [-3070.0, 3070.0, 0.0]]
 
 
@@ -86,7 +86,7 @@ def test_sums_of_the_largest_values_do_not_overflow(inputs: int) -> None:
     layer = Linear(inputs, 2, bias=False)
     layer.weight.copy_(torch.tensor([[1.0], [-1.0]]).expand(2, inputs))
     x = torch.ones(7, inputs) * 3.0
-    found = QuantisedLinear(layer)(x)
+    found = QuantizedLinear(layer)(x)
     torch.testing.assert_close(found, torch.tensor([[3.0, -3.0]]).expand(7, 2) * inputs, rtol=1e-6, atol=0)
 
 
@@ -95,7 +95,7 @@ def test_every_instruction_set_computes_the_same(way: str, target: str) -> None:
     core = backends.native_module()
     if way == "torch" or core is None or target not in core._native.targets():
         pytest.skip("not run here")
-    layer, x = QuantisedLinear(drawn(97, 31)), torch.randn(67, 97)
+    layer, x = QuantizedLinear(drawn(97, 31)), torch.randn(67, 97)
     expected = layer(x)
     with core.force_target(target):
         torch.testing.assert_close(
@@ -104,7 +104,7 @@ def test_every_instruction_set_computes_the_same(way: str, target: str) -> None:
 
 
 def test_a_row_that_is_not_finite_has_no_result_and_harms_no_other() -> None:
-    layer, x = QuantisedLinear(drawn(64, 48)), torch.randn(5, 64)
+    layer, x = QuantizedLinear(drawn(64, 48)), torch.randn(5, 64)
     expected = layer(x)
     x[1, 3], x[3, 5] = torch.nan, -torch.inf
     found = layer(x)
@@ -114,7 +114,7 @@ def test_a_row_that_is_not_finite_has_no_result_and_harms_no_other() -> None:
 
 @pytest.mark.parametrize(("inputs", "outputs"), SIZES)
 def test_a_row_has_the_same_bits_whatever_stands_beside_it(inputs: int, outputs: int) -> None:
-    layer, x = QuantisedLinear(drawn(inputs, outputs)), torch.randn(1500, inputs)
+    layer, x = QuantizedLinear(drawn(inputs, outputs)), torch.randn(1500, inputs)
     x[700] *= 1e6  # a loud mate
     whole = layer(x)
     for start, end in ((0, 1), (699, 701), (3, 70), (1023, 1025), (1100, 1500)):
@@ -125,14 +125,14 @@ def test_a_row_has_the_same_bits_whatever_stands_beside_it(inputs: int, outputs:
 def test_a_loud_row_does_not_drown_a_quiet_one() -> None:
     layer, x = drawn(64, 48), torch.randn(2, 64)
     x[1] *= 1e-6
-    expected = QuantisedLinear(layer)(x * torch.tensor([[1.0], [1e6]])) - layer.bias
-    torch.testing.assert_close((QuantisedLinear(layer)(x) - layer.bias)[0], expected[0])
+    expected = QuantizedLinear(layer)(x * torch.tensor([[1.0], [1e6]])) - layer.bias
+    torch.testing.assert_close((QuantizedLinear(layer)(x) - layer.bias)[0], expected[0])
     assert torch.cosine_similarity(torch.mv(layer.weight, x[1]), expected[1], 0) > 0.999
 
 
 def test_rows_of_zeros_no_rows_and_given_memory() -> None:
     plain = drawn(7, 13)
-    layer, into = QuantisedLinear(plain), torch.empty(2, 13)
+    layer, into = QuantizedLinear(plain), torch.empty(2, 13)
     assert plain.bias is not None
     assert torch.equal(layer(torch.zeros(2, 7), into), plain.bias.expand(2, 13))
     assert torch.equal(into, plain.bias.expand(2, 13))
@@ -141,7 +141,7 @@ def test_rows_of_zeros_no_rows_and_given_memory() -> None:
 
 
 def test_weights_take_a_byte_each(way: str) -> None:
-    layer = QuantisedLinear(drawn(384, 5))
+    layer = QuantizedLinear(drawn(384, 5))
     if way == "torch":
         assert layer._torch is not None
         weight, _ = torch.ops.quantized.linear_unpack(layer._torch.packed)
@@ -155,12 +155,12 @@ def test_weights_take_a_byte_each(way: str) -> None:
 def test_a_reader_in_int8_agrees_with_float32(way: str, family: str, tmp_path: Path) -> None:
     reader(family, "encode").save(tmp_path)
     exact, found = longspan.load(tmp_path), longspan.load(tmp_path, precision="int8")
-    a, b = (one.encode(CORPUS, normalise=True) for one in (exact, found))
+    a, b = (one.encode(CORPUS, normalize=True) for one in (exact, found))
     assert (a * b).sum(1).min() > (0.995 if way == "torch" else 0.9995)
     assert not np.array_equal(a, b)
     assert "int8" in repr(found)
-    assert is_quantised(found.model)
-    assert not is_quantised(exact.model)
+    assert is_quantized(found.model)
+    assert not is_quantized(exact.model)
 
 
 def test_int8_is_for_reading_and_says_so(tmp_path: Path) -> None:
@@ -169,7 +169,7 @@ def test_int8_is_for_reading_and_says_so(tmp_path: Path) -> None:
     found = longspan.load(tmp_path, precision="int8")
     with pytest.raises(InputError, match="Save it without precision='int8'"):
         found.save(tmp_path / "again")
-    layer = QuantisedLinear(drawn(7, 13))
+    layer = QuantizedLinear(drawn(7, 13))
     with torch.enable_grad(), pytest.raises(BackendError, match="cannot be trained"):
         layer(torch.ones(2, 7, requires_grad=True))
     with pytest.raises(InputError, match="`precision` must be None or 'int8', but is 'int4'"):
@@ -180,6 +180,6 @@ def test_it_quantises_once_and_on_a_cpu_only(tmp_path: Path) -> None:
     reader("bert", "encode").save(tmp_path)
     model = longspan.load(tmp_path, precision="int8").model
     before = list(model.modules())
-    assert list(quantise(model).modules()) == before
+    assert list(quantize(model).modules()) == before
     with pytest.raises(InputError, match="the CPU for int8, but is 'meta'"):
-        quantise(longspan.load(tmp_path).model.to("meta"))
+        quantize(longspan.load(tmp_path).model.to("meta"))

@@ -7,20 +7,28 @@ import pytest
 import torch
 from torch import Tensor
 
+from helpers import READING
 from longspan.engine.relations import Relations
 from longspan.errors import InputError
+from longspan.families.bert.model import Bert, BertConfig
+from longspan.families.etc.model import (
+    Etc,
+    EtcConfig,
+    bigbird_etc_base,
+    bigbird_etc_large,
+    etc_base,
+    etc_large,
+)
 from longspan.layout import Layout
-from longspan.models.bert import Bert, BertConfig
-from longspan.models.build import READING, build
-from longspan.models.etc import Etc, EtcConfig, bigbird_etc_base, bigbird_etc_large, etc_base, etc_large
 from longspan.nn.rows import ROWS
-from longspan.text.outlines import blocks
-from longspan.text.structure import Outline, Structure
-from unit.models.etc_oracle import etc
-from unit.models.tiny import SIZES, some_ids, unsettle
+from longspan.structure.outlines import blocks
+from longspan.structure.structure import Outline, Structure
+from longspan.tasks.registry import build
+from unit.families.etc_oracle import etc
+from unit.families.tiny import SIZES, some_ids, unsettle
 
 LENGTHS = (67, 1, 30, 131)
-SMALL: dict[str, Any] = SIZES | {"radius": 5, "distance": 3, "relative": 11, "types": 5, "layers": 2}
+SMALL: dict[str, Any] = SIZES | {"radius": 5, "distance": 3, "relative": 11, "token_types": 5, "layers": 2}
 VARIANTS: dict[str, dict[str, Any]] = {
     "as in the code": {},
     "sides": {"sharing": "sides", "share_out": True},
@@ -28,7 +36,7 @@ VARIANTS: dict[str, dict[str, Any]] = {
     "hard masks": {"hard_g2l": True, "hard_l2g": True},
     "flat": {"flat": True, "hard_g2l": True},
     "absolute": {"absolute": True, "position_offset": 2},
-    "narrow": {"narrow": 10},
+    "embedding_size": {"embedding_size": 10},
     "nothing told": {"distance": 0},
     "no labels": {"relative": 0},
     "far": {"radius": 200, "distance": 40, "relative": 97, "long_type": 0, "global_type": 4},
@@ -156,7 +164,7 @@ def test_padding_changes_nothing(name: str) -> None:
 
 
 def test_an_empty_global_stream_with_the_whole_in_reach_is_bert() -> None:
-    sizes = SIZES | {"types": 3, "norm_eps": 1e-12}
+    sizes = SIZES | {"token_types": 3, "norm_eps": 1e-12}
     torch.manual_seed(0)
     bert = Bert(BertConfig(**sizes)).eval()
     unsettle(bert)
@@ -207,7 +215,7 @@ def test_checkpointing_changes_memory_not_gradients(name: str) -> None:
     model = model_of(name, dropout=0.2, attention_dropout=0.2).train()
     found = []
     for checkpointing in (False, True):
-        model.checkpointing = checkpointing
+        model.gradient_checkpointing = checkpointing
         model.zero_grad()
         torch.manual_seed(3)
         model(some_ids(90), Layout.packed([60, 30])).square().mul(torch.arange(24)).sum().backward()
@@ -252,7 +260,7 @@ def test_every_head_stands_on_the_long_stream(task: str) -> None:
 
 def test_calls_are_the_attentions_of_every_layer() -> None:
     config = EtcConfig(**SMALL)
-    layers = config.calls(Layout.packed([60, 1]))
+    layers = config.attention(Layout.packed([60, 1]))
     assert len(layers) == 2
     assert [call.name for call in layers[0]] == ["tokens", "global tokens"]
     assert [call.queries.size for call in layers[0]] == [61, 4]
@@ -282,7 +290,7 @@ def test_presets_have_the_published_sizes(preset: Any, millions: int) -> None:
         ({"paragraph_id": 53}, "`paragraph_id` must be at most 52, but is 53"),
         ({"radius": 0}, "`radius` must be at least 1"),
         ({"block": -1}, "`block` must be at least 0"),
-        ({"types": 0}, "`types` must be at least 1"),
+        ({"token_types": 0}, "`token_types` must be at least 1"),
     ],
 )
 def test_wrong_sizes_are_named(changes: dict[str, Any], message: str) -> None:
@@ -294,7 +302,7 @@ def test_wrong_inputs_are_named() -> None:
     model, layout = model_of(), Layout.packed([3])
     with pytest.raises(InputError, match="`ids` must be from 0 to 52, but is 99"):
         model(torch.tensor([3, 4, 99]), layout)
-    with pytest.raises(InputError, match="`types` must be from 0 to 4, but is 9"):
+    with pytest.raises(InputError, match="`token_types` must be from 0 to 4, but is 9"):
         model(some_ids(3), layout, torch.tensor([0, 9, 0]))
     with pytest.raises(InputError, match="`structure` must be of the 3 tokens of the layout, but is 7"):
         model.streams(some_ids(3), layout, Structure.packed([blocks(7, 3)]))

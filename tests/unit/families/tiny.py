@@ -5,11 +5,11 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from longspan.models.bert import Bert, BertConfig
-from longspan.models.bigbird import BigBird, BigBirdConfig
-from longspan.models.config import EncoderConfig
-from longspan.models.longformer import Longformer, LongformerConfig
-from longspan.models.mpnet import MPNet, MPNetConfig
+from longspan.families.bert.model import Bert, BertConfig
+from longspan.families.bigbird.model import BigBird, BigBirdConfig
+from longspan.families.config import EncoderConfig
+from longspan.families.longformer.model import Longformer, LongformerConfig
+from longspan.families.mpnet.model import MPNet, MPNetConfig
 
 SIZES: dict[str, Any] = {
     "vocab_size": 53,
@@ -34,9 +34,9 @@ def configs() -> dict[str, EncoderConfig]:
         "causal": BigBirdConfig(**SIZES, causal=True),
         "bert": BertConfig(**SIZES),
         "windowed": BertConfig(**SIZES, radius=6),
-        "narrow": BertConfig(**SIZES, narrow=10),
+        "embedding_size": BertConfig(**SIZES, embedding_size=10),
         "mpnet": MPNetConfig(**SIZES),
-        "biased longformer": LongformerConfig(**SIZES, radius=(5, 3, 8), types=0, buckets=32),
+        "biased longformer": LongformerConfig(**SIZES, radius=(5, 3, 8), token_types=0, buckets=32),
         "biased bigbird": BigBirdConfig(**SIZES, block=4, random_blocks=2, buckets=32),
     }
 

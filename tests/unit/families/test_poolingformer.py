@@ -8,14 +8,14 @@ import torch
 from torch import Tensor
 
 from longspan.errors import InputError
+from longspan.families.longformer.model import Longformer, LongformerConfig
+from longspan.families.poolingformer.model import Poolingformer, PoolingformerConfig, lite
 from longspan.layout import Layout
-from longspan.models.longformer import Longformer, LongformerConfig
-from longspan.models.poolingformer import Poolingformer, PoolingformerConfig, lite
 from longspan.nn.linear import Linear
 from longspan.nn.pooling import DynamicPooling, MaxPooling, MeanPooling, Pooling, Slots
 from longspan.patterns import Full, Window
-from unit.models.poolingformer_oracle import Document, hidden_states
-from unit.models.tiny import some_ids, unsettle
+from unit.families.poolingformer_oracle import Document, hidden_states
+from unit.families.tiny import some_ids, unsettle
 
 SIZES: dict[str, Any] = {
     "vocab_size": 53,
@@ -48,7 +48,7 @@ VARIANTS: dict[str, dict[str, Any]] = {
     "shared max": {"share_weights": True, "pooling": "max"},
     "no residual": {"residual": False},
     "every token a slot": {"kernel": 1, "stride": 1},
-    "biases by distance": {"buckets": 32, "types": 0},
+    "biases by distance": {"buckets": 32, "token_types": 0},
 }
 LENGTHS = [1, 2, 3, 5, 31, 7]
 """A single token, stride - 1, stride, kernel, and primes."""
@@ -210,7 +210,7 @@ def test_both_levels_drop_in_training_each_for_itself() -> None:
 def test_checkpointing_changes_no_gradient() -> None:
     model, ids, layout = model_of(), some_ids(31), Layout.packed([31], marked=[[0]])
     plain = gradients(model, model(ids, layout))
-    model.checkpointing = True
+    model.gradient_checkpointing = True
     for name, gradient in gradients(model, model(ids, layout)).items():
         torch.testing.assert_close(gradient, plain[name], rtol=0, atol=1e-12)
 
@@ -244,7 +244,7 @@ def test_zero_values_learn_at_once_and_queries_and_keys_after_them() -> None:
 def test_a_config_tells_its_attention_calls() -> None:
     config = PoolingformerConfig(**SIZES | {"two_level": (1,)})
     layout = Layout.packed([31], marked=[[0]])
-    first, second = config.calls(layout)
+    first, second = config.attention(layout)
     assert [call.name for call in first] == ["window", "global rows"]
     window, whole, pooled = second
     assert (window, whole.pattern) == (first[0], Full())

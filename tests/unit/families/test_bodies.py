@@ -7,16 +7,16 @@ import torch
 from torch import Tensor
 
 from longspan.errors import InputError
+from longspan.families.bert.model import BertConfig
+from longspan.families.bigbird.model import BigBird, BigBirdConfig
+from longspan.families.config import EncoderConfig
+from longspan.families.longformer.model import Longformer, LongformerConfig
+from longspan.families.mpnet.model import MPNetConfig
 from longspan.layout import Layout
-from longspan.models.bert import BertConfig
-from longspan.models.bigbird import BigBird, BigBirdConfig
-from longspan.models.config import EncoderConfig
-from longspan.models.longformer import Longformer, LongformerConfig
-from longspan.models.mpnet import MPNetConfig
 from longspan.nn.relative import bucket
 from longspan.nn.rows import ROWS
 from longspan.patterns import Full, Pattern
-from unit.models.tiny import SIZES, body, configs, some_ids
+from unit.families.tiny import SIZES, body, configs, some_ids
 
 EVERY = pytest.mark.parametrize("name", configs())
 DOCUMENTS = [67, 1, 30, 131]
@@ -28,7 +28,7 @@ def written_out(model: Any, ids: Tensor, layout: Layout) -> Tensor:
     config = model.config
     e = model.embeddings
     places = torch.from_numpy(layout.sites.position.astype("int64")) + config.position_offset
-    kinds = e.types.weight[0] if config.types else 0.0
+    kinds = e.types.weight[0] if config.token_types else 0.0
     x: Tensor = e.norm(e.words(ids) + kinds + e.positions(places))
     x = x if e.projection is None else e.projection(x)
     bias = written_out_bias(model, layout)
@@ -75,7 +75,7 @@ def dense(qkv: Tensor, pattern: Pattern, layout: Layout, heads: int, bias: Tenso
 @EVERY
 def test_a_model_computes_what_its_paper_says(name: str) -> None:
     model = body(configs()[name], torch.float64)
-    marked = None if name in ("bert", "windowed", "narrow", "mpnet", "causal") else MARKED
+    marked = None if name in ("bert", "windowed", "embedding_size", "mpnet", "causal") else MARKED
     layout, ids = Layout.packed(DOCUMENTS, marked=marked), some_ids(sum(DOCUMENTS))
     torch.testing.assert_close(model(ids, layout), written_out(model, ids, layout), rtol=0, atol=1e-12)
 
@@ -125,7 +125,7 @@ def test_checkpointing_changes_memory_not_gradients(name: str) -> None:
     ids, layout = some_ids(90), Layout.packed([60, 30], marked=[[0], []])
     found = []
     for checkpointing in (False, True):
-        model.checkpointing = checkpointing
+        model.gradient_checkpointing = checkpointing
         model.zero_grad()
         torch.manual_seed(3)
         model(ids, layout).square().mul(torch.arange(24)).sum().backward()
@@ -182,8 +182,8 @@ def test_a_document_longer_than_the_positions_is_an_error() -> None:
         (torch.tensor([3, 4, 99]), None, "`ids` must be from 0 to 52, but is 99"),
         (torch.tensor([3, -1, 9]), None, "`ids` must be from 0 to 52, but is -1"),
         (torch.tensor([3, 4]), None, r"`ids` must be of shape \(3,\)"),
-        (torch.tensor([3, 4, 5]), torch.tensor([0, 1, 0]), "`types` must be from 0 to 0, but is 1"),
-        (torch.tensor([3, 4, 5]), torch.tensor([0]), r"`types` must be of shape \(3,\) like `ids`"),
+        (torch.tensor([3, 4, 5]), torch.tensor([0, 1, 0]), "`token_types` must be from 0 to 0, but is 1"),
+        (torch.tensor([3, 4, 5]), torch.tensor([0]), r"`token_types` must be of shape \(3,\) like `ids`"),
     ],
 )
 def test_wrong_inputs_are_named(ids: Tensor, types: Tensor | None, message: str) -> None:
@@ -213,10 +213,10 @@ def test_wrong_inputs_are_named(ids: Tensor, types: Tensor | None, message: str)
         (LongformerConfig, {"activation": "os.system"}, "`activation` must be one of gelu"),
         (LongformerConfig, {"pad_id": 53}, "`pad_id` must be less than the vocabulary"),
         (BigBirdConfig, {"random": "dice"}, "`random` must be one of hf, tf"),
-        (BigBirdConfig, {"attention": "half"}, "`attention` must be sparse or full"),
+        (BigBirdConfig, {"attention_type": "half"}, "`attention_type` must be sparse or full"),
         (BigBirdConfig, {"block": 0}, "`block` must be at least 1"),
         (LongformerConfig, {"buckets": 30}, "`buckets` must be a multiple of 4"),
-        (LongformerConfig, {"narrow": 0}, "`narrow` must be at least 1"),
+        (LongformerConfig, {"embedding_size": 0}, "`narrow` must be at least 1"),
         (MPNetConfig, {"buckets": 0}, "`buckets` must be at least 4, but is 0. Use BertConfig"),
         (BertConfig, {"buckets": 32}, "`buckets` must be 0 in a BERT, but is 32. Use MPNetConfig"),
     ],
@@ -227,10 +227,10 @@ def test_wrong_sizes_are_named(kind: type[EncoderConfig], options: dict[str, Any
 
 
 def test_types_are_refused_by_a_model_without_them() -> None:
-    with pytest.raises(InputError, match="`types` must be None, as the model has none"):
+    with pytest.raises(InputError, match="`token_types` must be None, as the model has none"):
         body(configs()["mpnet"])(some_ids(3), Layout.packed([3]), torch.zeros(3, dtype=torch.long))
 
 
 def test_full_attention_can_be_asked_of_bigbird() -> None:
-    config = BigBirdConfig(**SIZES, block=4, attention="full")
+    config = BigBirdConfig(**SIZES, block=4, attention_type="full")
     assert BigBird(config).config.pattern(0, training=False) == Full()

@@ -5,8 +5,8 @@ import torch
 from torch import Tensor
 from torch.nn import functional as F
 
-from longspan.nn import word_loss as subject
-from longspan.nn.word_loss import IGNORED, word_loss
+from longspan.nn import chunked_cross_entropy as subject
+from longspan.nn.chunked_cross_entropy import IGNORE_INDEX, chunked_cross_entropy
 
 WIDTH, VOCAB = 7, 61
 
@@ -22,7 +22,7 @@ def given(rows: int, dtype: torch.dtype = torch.float64) -> tuple[Tensor, Tensor
     sizes = (rows, WIDTH), (VOCAB, WIDTH), (VOCAB,)
     x, weight, bias = (3 * torch.randn(size, generator=draw, dtype=torch.float64).to(dtype) for size in sizes)
     labels = torch.randint(VOCAB, (rows,), generator=draw)
-    labels[2::3] = IGNORED
+    labels[2::3] = IGNORE_INDEX
     return x.requires_grad_(), weight.requires_grad_(), bias, labels
 
 
@@ -35,7 +35,7 @@ def plain(x: Tensor, weight: Tensor, bias: Tensor, labels: Tensor, smoothing: fl
 def test_loss_and_gradients_are_those_of_all_scores_at_once(rows: int, smoothing: float) -> None:
     x, weight, bias, labels = given(rows)
     ours, wanted = (
-        word_loss(x, weight, bias, labels, smoothing=smoothing),
+        chunked_cross_entropy(x, weight, bias, labels, label_smoothing=smoothing),
         plain(x, weight, bias, labels, smoothing),
     )
     torch.testing.assert_close(ours, wanted)
@@ -47,7 +47,7 @@ def test_loss_and_gradients_are_those_of_all_scores_at_once(rows: int, smoothing
 
 def test_in_float32_it_is_as_exact_as_torch() -> None:
     exact = plain(*given(13))
-    ours, naive = (loss(*given(13, torch.float32)) for loss in (word_loss, plain))
+    ours, naive = (loss(*given(13, torch.float32)) for loss in (chunked_cross_entropy, plain))
     assert (
         abs(ours.double() - exact) <= 2 * abs(naive.double() - exact) + torch.finfo(torch.float32).eps * exact
     )
@@ -55,7 +55,7 @@ def test_in_float32_it_is_as_exact_as_torch() -> None:
 
 def test_the_upstream_gradient_scales_both_and_the_backward_pass_can_be_repeated() -> None:
     x, weight, bias, labels = given(13)
-    loss, wanted = word_loss(x, weight, bias, labels), plain(x, weight, bias, labels)
+    loss, wanted = chunked_cross_entropy(x, weight, bias, labels), plain(x, weight, bias, labels)
     for factor in (1.0, 0.25, 1.0):
         ours = torch.autograd.grad(loss * factor, (x, weight), retain_graph=True)
         for mine, right in zip(
@@ -67,7 +67,7 @@ def test_the_upstream_gradient_scales_both_and_the_backward_pass_can_be_repeated
 def test_a_weight_that_is_used_elsewhere_too_gets_the_gradients_of_all_its_uses() -> None:
     _, weight, bias, labels = given(13)
     grads: list[Tensor] = []
-    for loss in (word_loss, plain):
+    for loss in (chunked_cross_entropy, plain):
         weight.grad = None
         x = F.embedding(labels.clamp(min=0), weight)  # tied: the words are looked up and scored
         (loss(x, weight, bias, labels) + 2 * loss(x.flip(0), weight, bias, labels) + weight.sum()).backward()
@@ -81,7 +81,7 @@ def test_what_is_not_learnt_gets_no_gradient(learnt: str) -> None:
     x, weight, bias, labels = given(13)
     x.requires_grad_(learnt == "x")
     weight.requires_grad_(learnt == "weight")
-    ours, wanted = word_loss(x, weight, bias, labels), plain(x, weight, bias, labels)
+    ours, wanted = chunked_cross_entropy(x, weight, bias, labels), plain(x, weight, bias, labels)
     torch.testing.assert_close(ours, wanted)
     if learnt != "neither":
         source = x if learnt == "x" else weight
@@ -97,13 +97,13 @@ def test_without_gradients_none_are_computed(monkeypatch: pytest.MonkeyPatch) ->
     monkeypatch.setattr(torch, "zeros_like", None)
     x, weight, bias, labels = given(13)
     with torch.no_grad():
-        torch.testing.assert_close(word_loss(x, weight, bias, labels), plain(x, weight, bias, labels))
+        torch.testing.assert_close(chunked_cross_entropy(x, weight, bias, labels), plain(x, weight, bias, labels))
 
 
 @pytest.mark.parametrize("rows", [0, 7])
 def test_where_nothing_is_learnt_loss_and_gradients_are_zero(rows: int) -> None:
     x, weight, bias, labels = given(rows)
-    loss = word_loss(x, weight, bias, labels.fill_(IGNORED))
+    loss = chunked_cross_entropy(x, weight, bias, labels.fill_(IGNORE_INDEX))
     assert loss == 0
     for grad in torch.autograd.grad(loss, (x, weight)):
         assert not grad.any()
@@ -113,7 +113,7 @@ def test_words_that_are_ruled_out_by_the_bias_stay_so() -> None:
     x, weight, bias, labels = given(13)
     labels[(labels == 3) | (labels == 0)] = 4
     bias[[0, 3]] = -torch.inf
-    ours, wanted = (loss(x, weight, bias, labels) for loss in (word_loss, plain))
+    ours, wanted = (loss(x, weight, bias, labels) for loss in (chunked_cross_entropy, plain))
     torch.testing.assert_close(ours, wanted)
     torch.testing.assert_close(*(torch.autograd.grad(loss, weight)[0] for loss in (ours, wanted)))
 
@@ -123,14 +123,14 @@ def test_a_label_that_is_no_word_is_refused(label: int) -> None:
     x, weight, bias, labels = given(7)
     labels[1] = label
     with pytest.raises((RuntimeError, IndexError), match="out of bounds"):
-        word_loss(x, weight, bias, labels)
+        chunked_cross_entropy(x, weight, bias, labels)
 
 
 @pytest.mark.parametrize("half", [torch.bfloat16, torch.float16])
 def test_half_weights_are_computed_with_in_float32(half: torch.dtype) -> None:
     x, weight, bias, labels = (one.detach() for one in given(7, half))
     x, weight = x.requires_grad_(), weight.requires_grad_()
-    ours = word_loss(x, weight, bias, labels)
+    ours = chunked_cross_entropy(x, weight, bias, labels)
     wanted = plain(x.float(), weight.float(), bias.float(), labels)
     torch.testing.assert_close(ours, wanted)
     (mine,), (right,) = (torch.autograd.grad(loss, weight) for loss in (ours, wanted))
@@ -141,7 +141,7 @@ def test_half_weights_are_computed_with_in_float32(half: torch.dtype) -> None:
 def test_autocast_changes_nothing_inside() -> None:
     x, weight, bias, labels = given(7, torch.float32)
     with torch.autocast("cpu", torch.bfloat16):
-        ours = word_loss(x, weight, bias, labels)
+        ours = chunked_cross_entropy(x, weight, bias, labels)
     torch.testing.assert_close(ours, plain(x, weight, bias, labels))
 
 
@@ -155,6 +155,6 @@ def test_scores_of_few_rows_stand_in_memory_at_once(monkeypatch: pytest.MonkeyPa
         return addmm(*tensors, out=out)
 
     monkeypatch.setattr(torch, "addmm", watched)
-    word_loss(*given(13))
+    chunked_cross_entropy(*given(13))
     assert len(made) == 3
     assert len(set(made)) == 1

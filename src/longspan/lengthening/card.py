@@ -10,7 +10,7 @@ import torch
 from longspan import __version__
 from longspan.checkpoints.files import inside, read_json
 from longspan.families.task_model import TaskModel
-from longspan.lengthen.report import LengthenReport
+from longspan.lengthening.report import LengthenReport
 from longspan.nn.heads import PoolingHead
 from longspan.text.families import FAMILIES
 from longspan.text.tokenizer import Tokenizer

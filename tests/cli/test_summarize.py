@@ -1,4 +1,4 @@
-"""`longspan summarise` as people meet it."""
+"""`longspan summarize` as people meet it."""
 
 import io
 import json
@@ -10,7 +10,7 @@ import longspan
 from longspan.cli import main
 from unit.tasks.tiny import CORPUS, LONG, summariser
 
-USUAL = ("--model", "model", "--longest", "7", "--beams", "2")
+USUAL = ("--model", "model", "--max-new-tokens", "7", "--num-beams", "2")
 
 
 @pytest.fixture(scope="module")
@@ -31,7 +31,7 @@ def _home(model: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 
 def told(capsys: pytest.CaptureFixture[str], *arguments: str, status: int = 0) -> tuple[str, str]:
     try:
-        found = main(["summarise", *arguments])
+        found = main(["summarize", *arguments])
     except SystemExit as stop:  # argparse's own way out
         found = int(stop.code or 0)
     printed = capsys.readouterr()
@@ -42,7 +42,7 @@ def told(capsys: pytest.CaptureFixture[str], *arguments: str, status: int = 0) -
 def test_a_file_is_summarised(capsys: pytest.CaptureFixture[str]) -> None:
     out, err = told(capsys, "docs/one.txt", *USUAL, "--json")
     (found,) = json.loads(out)["results"]
-    expected = longspan.load("model").summarise(CORPUS[0], longest=7, beams=2)
+    expected = longspan.load("model").summarize(CORPUS[0], max_new_tokens=7, num_beams=2)
     assert found == {"file": str(Path("docs/one.txt").absolute())} | expected[0]
     assert err == ""
     out, err = told(capsys, "docs/one.txt", *USUAL)
@@ -72,7 +72,7 @@ def test_standard_input_and_a_query_are_read(
     monkeypatch.setattr("sys.stdin", io.TextIOWrapper(io.BytesIO(CORPUS[2].encode())))
     out, _ = told(capsys, "-", *USUAL, "--query", "Who?", "--json")
     (found,) = json.loads(out)["results"]
-    expected = longspan.load("model").summarise(CORPUS[2], longest=7, beams=2, query="Who?")
+    expected = longspan.load("model").summarize(CORPUS[2], max_new_tokens=7, num_beams=2, query="Who?")
     assert found == {"file": "-"} | expected[0]
 
 
@@ -98,8 +98,8 @@ def test_mistakes_are_told_in_a_line(capsys: pytest.CaptureFixture[str]) -> None
         "longspan: `--model` must be a model that writes summaries, but is None. Give a folder"
     )
     for wrong, message in (
-        (("--beams", "0"), "`beams` must be at least 1"),
-        (("--longest", "3", "--shortest", "4"), "`shortest` must be at most `longest`, 3"),
+        (("--num-beams", "0"), "`num_beams` must be at least 1"),
+        (("--max-new-tokens", "3", "--min-new-tokens", "4"), "`min_new_tokens` must be at most `max_new_tokens`, 3"),
         (("--query", ""), "`query` must be a text with something in it"),
         (("--json", "--stream"), "not allowed with"),
         (("nowhere.txt",), "must be files and folders that exist"),

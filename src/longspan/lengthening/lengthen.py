@@ -17,11 +17,11 @@ from longspan.families.config import EncoderConfig
 from longspan.families.lengthening import Lengthening, Option, Short
 from longspan.families.registry import family_of, lengthenings
 from longspan.families.task_model import TaskModel
-from longspan.lengthen.card import written_files
-from longspan.lengthen.decoders import GENERATION, config_of, decoder_positions, with_decoder
-from longspan.lengthen.positions import stretched
-from longspan.lengthen.report import LengthenReport
-from longspan.lengthen.self_check import TOLERANCE, difference, drift
+from longspan.lengthening.card import written_files
+from longspan.lengthening.decoders import GENERATION, config_of, decoder_positions, with_decoder
+from longspan.lengthening.positions import stretched
+from longspan.lengthening.report import LengthenReport
+from longspan.lengthening.self_check import TOLERANCE, difference, drift
 from longspan.nn.heads import PoolingHead
 from longspan.tasks.registry import build, task_of
 

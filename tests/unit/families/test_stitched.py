@@ -7,16 +7,17 @@ import numpy as np
 import pytest
 import torch
 
-from longspan.checkpoints import load_model, save_model
-from longspan.checkpoints.lengthen import lengthen, lengthened
-from longspan.checkpoints.salience import counted, shipped
+from longspan.checkpoints.load import load_model
+from longspan.checkpoints.save import save_model
 from longspan.errors import InputError
+from longspan.families.bert.model import Bert, BertConfig
+from longspan.families.stitched.model import Stitched, StitchedConfig, blocks_of
+from longspan.families.stitched.sif import counted, shipped
 from longspan.layout import Layout
-from longspan.models.bert import Bert, BertConfig
-from longspan.models.build import build
-from longspan.models.stitched import Stitched, StitchedConfig, blocks_of
+from longspan.lengthening.lengthen import lengthen, lengthened
 from longspan.reader import Reader
 from longspan.search.passages import PARTS, encode
+from longspan.tasks.registry import build
 from longspan.text.blocks import in_blocks
 from unit.search.folders import text
 from unit.tasks.tiny import VOCABULARY, tokenizer
@@ -44,9 +45,9 @@ def ids(count: int) -> torch.Tensor:
 def reader(**options: Any) -> Reader:
     sizes = SIZES | {"vocab_size": VOCABULARY, "positions": POSITIONS, "init_std": 0.3}
     torch.manual_seed(5)
-    config = StitchedConfig(**sizes, **{"block": 16, "radius": 5, "stitching": 1, "salience": True} | options)
-    model = build(config, "encode", pooling="salient").eval()
-    torch.nn.init.uniform_(model.head.get_parameter("salience.weight"), 0.2, 1.0)
+    config = StitchedConfig(**sizes, **{"block": 16, "radius": 5, "stitching": 1, "sif_weights": True} | options)
+    model = build(config, "encode", pooling="sif").eval()
+    torch.nn.init.uniform_(model.head.get_parameter("sif.weight"), 0.2, 1.0)
     return Reader(model, tokenizer("bert"), overflow="window")
 
 
@@ -138,7 +139,7 @@ def test_a_short_text_and_its_pair_are_left_whole_and_a_long_pair_is_cut() -> No
 
 def test_a_reader_reads_any_length_and_queries_as_the_short_model_does() -> None:
     made = reader()
-    found = made.encode(text(1, 300), details=True)
+    found = made.encode_with_details(text(1, 300))
     assert found["truncated"] == 0
     assert found["windows"] == 1
     assert found["n_tokens"] > len(made.tokenizer.encode(text(1, 300)))
@@ -146,7 +147,7 @@ def test_a_reader_reads_any_length_and_queries_as_the_short_model_does() -> None
         build(BertConfig(**SIZES | {"vocab_size": VOCABULARY, "positions": POSITIONS}), "encode"),
         made.tokenizer,
     )
-    short.model.body.load_state_dict(made.model.body.state_dict())
+    short.model.backbone.load_state_dict(made.model.backbone.state_dict())
     query = "Anna lives in Rome and works for a small company"
     np.testing.assert_allclose(made.encode_query(query), short.encode(query), atol=1e-6)
     assert np.abs(made.encode(query) - short.encode(query)).max() > 1e-3  # salience counts
@@ -156,11 +157,11 @@ def test_documents_beyond_what_is_read_at_once_are_cut_between_blocks(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     made, whole = reader(), text(1, 60)
-    size = made.encode(whole, details=True)["n_tokens"]
-    found = made.encode(whole, details=True, limit=size // 2)
+    size = made.encode_with_details(whole)["n_tokens"]
+    found = made.encode_with_details(whole, limit=size // 2)
     assert found["windows"] >= 2
     assert (found["n_tokens"], found["truncated"]) == (size, 0)
-    cut = made.encode(whole, details=True, limit=size // 2, overflow="truncate")
+    cut = made.encode_with_details(whole, limit=size // 2, overflow="truncate")
     assert (cut["n_tokens"], cut["truncated"]) == (size // 2, size - size // 2)
     with pytest.raises(InputError, match="at most"):
         made.encode(whole, limit=size // 2, overflow="error")
@@ -196,13 +197,13 @@ def test_lengthening_keeps_the_source_and_says_so(tmp_path: Path) -> None:
     save_model(short, tmp_path / "short")
     weights = torch.linspace(0.1, 1, 53)
     report = lengthen(
-        tmp_path / "short", out=tmp_path / "long", pattern="stitched", block=16, radius=5, salience=weights
+        tmp_path / "short", out=tmp_path / "long", pattern="stitched", block=16, radius=5, sif_weights=weights
     )
     assert (report.pattern, report.equal_up_to, report.max_difference) == ("stitched", POSITIONS, 0.0)
     assert not report.loads_in_transformers
     loaded = load_model(tmp_path / "long").model
     assert isinstance(loaded.config, StitchedConfig)
-    assert torch.equal(loaded.head.get_parameter("salience.weight").flatten(), weights)
+    assert torch.equal(loaded.head.get_parameter("sif.weight").flatten(), weights)
     save_model(loaded, tmp_path / "again")
     again = load_model(tmp_path / "again").model
     assert all(torch.equal(a, b) for a, b in zip(loaded.parameters(), again.parameters(), strict=True))
@@ -224,7 +225,7 @@ def test_every_head_survives_lengthening(task: str) -> None:
 
 def test_options_of_other_patterns_are_errors() -> None:
     short = build(BertConfig(**SIZES, positions=POSITIONS), "encode")
-    for wrong in ({"period": 9}, {"positions": "random"}, {"salience": torch.ones(3)}):
+    for wrong in ({"period": 9}, {"positions": "random"}, {"sif_weights": torch.ones(3)}):
         with pytest.raises(InputError):
             lengthened(short, 4096, pattern="stitched", block=16, **wrong)
     with pytest.raises(InputError, match="stitched"):
@@ -238,8 +239,8 @@ def test_rare_words_count_more_and_a_model_without_salience_says_so() -> None:
     assert salience[rare] > salience[frequent]
     assert salience[made.encode("Anna").ids[0]] == 0.5
     plain = Reader(build(BertConfig(**SIZES | {"vocab_size": VOCABULARY}), "encode"), made)
-    with pytest.raises(InputError, match="salience"):
-        plain.encode("Rome", pooling="salient")
+    with pytest.raises(InputError, match="SIF weights"):
+        plain.encode("Rome", pooling="sif")
 
 
 def test_the_shipped_table_is_one_of_weights() -> None:

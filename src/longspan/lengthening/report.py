@@ -3,7 +3,7 @@
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
-from longspan.lengthen.self_check import Drift
+from longspan.lengthening.self_check import Drift
 
 
 @dataclass(frozen=True, kw_only=True)

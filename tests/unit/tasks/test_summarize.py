@@ -8,20 +8,20 @@ import pytest
 
 import longspan
 from longspan.errors import InputError
-from longspan.generation.options import Writing
-from longspan.generation.run import generate
+from longspan.generation.config import GenerationConfig
+from longspan.generation.generate import generate
+from longspan.pipeline.documents import prepare
+from longspan.pipeline.options import Options
 from longspan.reader import Reader
-from longspan.tasks import summarise
-from longspan.tasks.documents import prepared
-from longspan.tasks.options import Options
-from longspan.tasks.table import TASKS
+from longspan.tasks import summarize
+from longspan.tasks.registry import TASKS
 from unit.tasks.tiny import CORPUS, LONG, reader, summariser, tokenizer, writer
 
-SHORT: dict[str, Any] = {"longest": 9, "beams": 2}
+SHORT: dict[str, Any] = {"max_new_tokens": 9, "num_beams": 2}
 
 
-def chosen(asked: dict[str, Any], own: dict[str, Any], positions: int = 1024) -> Writing:
-    return summarise.chosen(asked, own, positions=positions, vocab=99)
+def chosen(asked: dict[str, Any], own: dict[str, Any], positions: int = 1024) -> GenerationConfig:
+    return summarize.combined(asked, own, positions=positions, vocab=99)
 
 
 def texts(found: list[dict[str, Any]]) -> list[str]:
@@ -29,21 +29,21 @@ def texts(found: list[dict[str, Any]]) -> list[str]:
 
 
 def test_there_is_one_summary_for_each_document() -> None:
-    one = summariser().summarise(CORPUS[0], **SHORT)
-    several = summariser().summarise(CORPUS, **SHORT)
+    one = summariser().summarize(CORPUS[0], **SHORT)
+    several = summariser().summarize(CORPUS, **SHORT)
     assert [set(found) for found in (*one, *several)] == [{"summary_text", "n_tokens", "truncated"}] * 4
     assert one == several[:1]
     assert len(set(texts(several))) > 1
     sizes = [len(encoding) for encoding in tokenizer("longformer").encode_many(CORPUS)]
     assert [(found["n_tokens"], found["truncated"]) for found in several] == [(size, 0) for size in sizes]
-    assert summariser().summarise([]) == []
+    assert summariser().summarize([]) == []
 
 
 def test_mates_and_their_order_change_nothing() -> None:
-    alone = [found for text in CORPUS for found in summariser().summarise(text, **SHORT)]
-    assert summariser(budget=4096).summarise(CORPUS, **SHORT) == alone
-    assert summariser(deterministic=True).summarise(CORPUS, **SHORT) == alone
-    assert summariser().summarise(CORPUS[::-1], **SHORT) == alone[::-1]
+    alone = [found for text in CORPUS for found in summariser().summarize(text, **SHORT)]
+    assert summariser(budget=4096).summarize(CORPUS, **SHORT) == alone
+    assert summariser(deterministic=True).summarize(CORPUS, **SHORT) == alone
+    assert summariser().summarize(CORPUS[::-1], **SHORT) == alone[::-1]
 
 
 def test_what_is_written_counts_towards_the_budget(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -53,22 +53,22 @@ def test_what_is_written_counts_towards_the_budget(monkeypatch: pytest.MonkeyPat
         together.append(layout.documents)
         return generate(model, ids, layout, *rest, **options)
 
-    monkeypatch.setattr("longspan.tasks.summarise.generate", spied)
+    monkeypatch.setattr("longspan.tasks.summarize.generate", spied)
     size = sum(len(encoding) for encoding in tokenizer("longformer").encode_many(CORPUS))
-    summariser(budget=size + 3 * 2 * 9).summarise(CORPUS, **SHORT)
-    summariser(budget=size + 3 * 2 * 9 - 1).summarise(CORPUS, **SHORT)
+    summariser(budget=size + 3 * 2 * 9).summarize(CORPUS, **SHORT)
+    summariser(budget=size + 3 * 2 * 9 - 1).summarize(CORPUS, **SHORT)
     assert together == [3, 2, 1]
 
 
 def test_files_are_read_by_their_paths(tmp_path: Path) -> None:
     file = tmp_path / "thames.txt"
     file.write_text(CORPUS[0])
-    expected = summariser().summarise(CORPUS[0], **SHORT)
-    assert summariser().summarise(file, **SHORT) == expected
-    assert summariser().summarise([file, CORPUS[1]], **SHORT)[:1] == expected
+    expected = summariser().summarize(CORPUS[0], **SHORT)
+    assert summariser().summarize(file, **SHORT) == expected
+    assert summariser().summarize([file, CORPUS[1]], **SHORT)[:1] == expected
     file.write_text(" \n")
     with pytest.raises(InputError, match=r"thames.txt` must be a text with something in it"):
-        summariser().summarise([CORPUS[1], file])
+        summariser().summarize([CORPUS[1], file])
 
 
 def test_a_text_that_is_the_name_of_a_file_is_told_of(
@@ -77,7 +77,7 @@ def test_a_text_that_is_the_name_of_a_file_is_told_of(
     monkeypatch.chdir(tmp_path)
     Path("thames.txt").write_text(CORPUS[0])
     with caplog.at_level(logging.WARNING, "longspan"):
-        found = summariser().summarise(["thames.txt", CORPUS[0]], **SHORT)
+        found = summariser().summarize(["thames.txt", CORPUS[0]], **SHORT)
     assert [record.getMessage() for record in caplog.records] == [
         "texts[0] is taken for a text, but 'thames.txt' is a file. Give a pathlib.Path to read it."
     ]
@@ -86,43 +86,43 @@ def test_a_text_that_is_the_name_of_a_file_is_told_of(
 
 def test_a_query_stands_before_its_document() -> None:
     behind = [f"Who?\n\n{CORPUS[0]}", f"Where?\n\n{CORPUS[1]}"]
-    expected = summariser().summarise(behind, **SHORT)
-    assert summariser().summarise(CORPUS[:2], query=["Who?", "Where?"], **SHORT) == expected
-    assert summariser().summarise(CORPUS[0], query="Who?", **SHORT) == expected[:1]
+    expected = summariser().summarize(behind, **SHORT)
+    assert summariser().summarize(CORPUS[:2], query=["Who?", "Where?"], **SHORT) == expected
+    assert summariser().summarize(CORPUS[0], query="Who?", **SHORT) == expected[:1]
     for wrong in ("", " ", ["Who?", ""], ["Who?", 5], ["Who?"], 5):
         with pytest.raises(InputError, match="`query` must be "):
-            summariser().summarise(CORPUS[:2], query=wrong)
+            summariser().summarize(CORPUS[:2], query=wrong)
 
 
 def test_a_document_that_is_too_long_is_an_error_or_cut() -> None:
     with pytest.raises(InputError, match=r"`texts` must be at most 64 tokens long.*\. Cut it \(overflow='tr"):
-        summariser().summarise(LONG)
-    (found,) = summariser(overflow="truncate").summarise(LONG, **SHORT)
+        summariser().summarize(LONG)
+    (found,) = summariser(overflow="truncate").summarize(LONG, **SHORT)
     size = len(tokenizer("longformer").encode(LONG))
     assert (found["n_tokens"], found["truncated"]) == (64, size - 64)
     with pytest.raises(InputError, match=r"`overflow` must be 'error' or 'truncate', but is 'window'"):
-        summariser(overflow="window").summarise(CORPUS[0])
+        summariser(overflow="window").summarize(CORPUS[0])
 
 
 @pytest.mark.parametrize("empty", ["", " \n", ["a", ""]])
 def test_an_empty_document_is_an_error(empty: Any) -> None:
     with pytest.raises(InputError, match="must be a text with something in it, but is '"):
-        summariser().summarise(empty)
+        summariser().summarize(empty)
 
 
 @pytest.mark.parametrize("wrong", [None, 5, b"text", ["text", 5], {"text": "a"}])
 def test_what_is_no_document_is_an_error(wrong: Any) -> None:
     with pytest.raises(InputError, match=r"`texts.* must be a text"):
-        summariser().summarise(wrong)
+        summariser().summarize(wrong)
 
 
-@pytest.mark.parametrize("beams", [1, 3])
+@pytest.mark.parametrize("num_beams", [1, 3])
 def test_the_pieces_of_a_stream_make_up_the_summary(beams: int) -> None:
     pieces: list[str] = []
-    (found,) = summariser().summarise(CORPUS[1], stream=pieces.append, beams=beams, longest=20)
+    (found,) = summariser().summarize(CORPUS[1], stream=pieces.append, num_beams=beams, max_new_tokens=20)
     assert "".join(pieces) == found["summary_text"]
     assert len(pieces) > 2
-    assert [found] == summariser().summarise(CORPUS[1], beams=beams, longest=20)
+    assert [found] == summariser().summarize(CORPUS[1], num_beams=beams, max_new_tokens=20)
 
 
 def test_a_stream_ends_when_it_is_told_to() -> None:
@@ -132,75 +132,75 @@ def test_a_stream_ends_when_it_is_told_to() -> None:
         pieces.append(piece)
         return len(pieces) < 3
 
-    (found,) = summariser().summarise(CORPUS[1], stream=enough, beams=1, longest=20)
+    (found,) = summariser().summarize(CORPUS[1], stream=enough, num_beams=1, max_new_tokens=20)
     assert len(pieces) == 3
     assert "".join(pieces) == found["summary_text"]
 
 
 def test_only_one_summary_is_streamed() -> None:
-    for given, options in ((CORPUS, {}), (CORPUS[0], {"count": 2, "beams": 2})):
+    for given, options in ((CORPUS, {}), (CORPUS[0], {"num_return_sequences": 2, "num_beams": 2})):
         with pytest.raises(InputError, match="`stream` must be None where several texts are written"):
-            summariser().summarise(given, stream=print, **options)
+            summariser().summarize(given, stream=print, **options)
 
 
 def test_several_summaries_of_a_document_are_told_best_first() -> None:
-    (found,) = summariser().summarise(CORPUS[0], count=3, longest=9)
+    (found,) = summariser().summarize(CORPUS[0], num_return_sequences=3, max_new_tokens=9)
     assert len(found["summaries"]) == 3
     assert found["summaries"][0] == found["summary_text"]
-    assert texts(summariser().summarise(CORPUS[0], longest=9)) == found["summaries"][:1]
+    assert texts(summariser().summarize(CORPUS[0], max_new_tokens=9)) == found["summaries"][:1]
 
 
 def test_draws_depend_on_the_seed_and_the_document_alone() -> None:
-    drawn: dict[str, Any] = {"sample": True, "count": 2, "longest": 9, "top_k": 50}
-    together = summariser().summarise(CORPUS, seed=7, **drawn)
-    assert together == [one for text in CORPUS for one in summariser().summarise(text, seed=7, **drawn)]
-    assert together == summariser().summarise(CORPUS, seed=7, do_sample=True, **drawn)
-    assert together != summariser().summarise(CORPUS, seed=8, **drawn)
+    drawn: dict[str, Any] = {"do_sample": True, "num_return_sequences": 2, "max_new_tokens": 9, "top_k": 50}
+    together = summariser().summarize(CORPUS, seed=7, **drawn)
+    assert together == [one for text in CORPUS for one in summariser().summarize(text, seed=7, **drawn)]
+    assert together == summariser().summarize(CORPUS, seed=7, **drawn)
+    assert together != summariser().summarize(CORPUS, seed=8, **drawn)
     with pytest.raises(InputError, match="`seed` must be at least 0"):
-        summariser().summarise(CORPUS[0], seed=-1, **drawn)
+        summariser().summarize(CORPUS[0], seed=-1, **drawn)
 
 
 def test_the_first_token_is_global_unless_others_are_chosen() -> None:
     encodings = [tokenizer("longformer").encode(CORPUS[0])]
 
     def marked(**options: Any) -> list[int]:
-        (found,) = prepared(writer(), TASKS["summarise"], ["text"], encodings, Options().but(**options))
+        (found,) = prepare(writer(), TASKS["summarize"].reading, ["text"], encodings, Options().but(**options))
         return [int(row) for row in found.marked.nonzero()[0]]
 
     assert marked() == [0]
     assert marked(global_tokens=[0, 3]) == [0, 3]
     given = [
-        texts(summariser().summarise(CORPUS, **SHORT, global_tokens=g)) for g in ("first", "none", "all")
+        texts(summariser().summarize(CORPUS, **SHORT, global_tokens=g)) for g in ("first", "none", "all")
     ]
-    assert given[0] == texts(summariser().summarise(CORPUS, **SHORT))
+    assert given[0] == texts(summariser().summarize(CORPUS, **SHORT))
     assert given[0] != given[1] != given[2]
 
 
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ({"beems": 2}, "There is no option `beems`. Did you mean beams"),
+        ({"beems": 2}, "There is no option `beems`. Did you mean num_beams"),
         ({"num_beam": 2}, "There is no option `num_beam`. Did you mean num_beams"),
-        ({"beams": 0}, "`beams` must be at least 1, but is 0.$"),
-        ({"beams": 2, "num_beams": 3}, "`beams` and `num_beams` must agree"),
-        ({"beams": 2, "sample": True}, "`beams` must be 1 where words are drawn"),
-        ({"temperature": 0.5}, "given with sample=True"),
-        ({"longest": 5, "shortest": 6}, "`shortest` must be at most `longest`, 5, but is 6"),
-        ({"longest": 25}, "`longest` must be at most 24, as many as there are positions"),
-        ({"shortest": 25}, "`shortest` must be at most `longest`, 24, but is 25"),
-        ({"count": "two"}, "`count` must be a whole number"),
+        ({"num_beams": 0}, "`num_beams` must be at least 1, but is 0.$"),
+        ({"max_length": 5, "max_new_tokens": 5}, "`max_length` and `max_new_tokens` must agree"),
+        ({"num_beams": 2, "do_sample": True}, "`num_beams` must be 1 where words are sampled"),
+        ({"temperature": 0.5}, "given with do_sample=True"),
+        ({"max_new_tokens": 5, "min_new_tokens": 6}, "`min_new_tokens` must be at most `max_new_tokens`, 5, but is 6"),
+        ({"max_new_tokens": 25}, "`max_new_tokens` must be at most 24, as many as there are positions"),
+        ({"min_new_tokens": 25}, "`min_new_tokens` must be at most `max_new_tokens`, 24, but is 25"),
+        ({"num_return_sequences": "two"}, "`num_return_sequences` must be a whole number"),
         ({"overflow": "cut"}, "`overflow` must be one of"),
     ],
 )
 def test_options_that_cannot_be_are_errors(options: dict[str, Any], message: str) -> None:
     for given in (CORPUS, ()):  # also where there is nothing to read yet
         with pytest.raises(InputError, match=message):
-            summariser().summarise(given, **options)
+            summariser().summarize(given, **options)
 
 
 def test_a_model_that_does_not_write_says_so() -> None:
-    with pytest.raises(InputError, match=r"`task` must be summarise to call summarise\(\), but is 'encode'"):
-        reader("longformer", "encode").summarise(CORPUS[0])
+    with pytest.raises(InputError, match=r"`task` must be summarize to call summarize\(\), but is 'encode'"):
+        reader("longformer", "encode").summarize(CORPUS[0])
 
 
 def test_a_summariser_gives_vectors_too() -> None:
@@ -208,55 +208,55 @@ def test_a_summariser_gives_vectors_too() -> None:
 
 
 def test_a_bar_counts_documents(capsys: pytest.CaptureFixture[str]) -> None:
-    summariser().summarise(CORPUS, progress=True, **SHORT)
+    summariser().summarize(CORPUS, progress=True, **SHORT)
     shown = capsys.readouterr().err
     assert "0/3" in shown
     assert "documents" in shown
-    summariser().summarise(CORPUS, **SHORT)
+    summariser().summarize(CORPUS, **SHORT)
     assert capsys.readouterr().err == ""
 
 
 def test_a_model_without_a_say_writes_as_papers_do() -> None:
-    own = summarise.own_writing({"d_model": 16, "forced_eos_token_id": 2}, {"early_stopping": None})
-    assert own == {"beams": 4, "length_penalty": 2.0, "no_repeat": 3, "early_stopping": True, "last_id": 2}
+    own = summarize.own_style({"d_model": 16, "forced_eos_token_id": 2}, {"early_stopping": None})
+    assert own == {"num_beams": 4, "length_penalty": 2.0, "no_repeat_ngram_size": 3, "early_stopping": True, "forced_eos_token_id": 2}
     found = chosen({}, own)
-    assert (found.beams, found.longest, found.shortest, found.sample) == (4, 256, 0, False)
+    assert (found.num_beams, found.max_new_tokens, found.min_new_tokens, found.do_sample) == (4, 256, 0, False)
     assert chosen({}, own, positions=100).longest == 100
 
 
 def test_the_more_special_file_is_followed() -> None:
     config: dict[str, Any] = {"num_beams": 2, "length_penalty": 0.5, "max_length": 21}
     config["task_specific_params"] = {"summarization": {"max_length": 61}, "translation": {"num_beams": 9}}
-    assert summarise.own_writing(config, {"num_beams": 3}) == {
-        "beams": 3,
+    assert summarize.own_style(config, {"num_beams": 3}) == {
+        "num_beams": 3,
         "length_penalty": 0.5,
-        "longest": 60,
+        "max_new_tokens": 60,
     }
-    assert summarise.own_writing({"task_specific_params": 7}, {}) == summarise.PAPERS
+    assert summarize.own_style({"task_specific_params": 7}, {}) == summarize.PAPERS
 
 
 def test_the_models_own_way_gives_way() -> None:
-    own = {"beams": 4, "longest": 141, "shortest": 55, "top_k": 50, "sample": False}
+    own = {"num_beams": 4, "max_new_tokens": 141, "min_new_tokens": 55, "top_k": 50, "do_sample": False}
 
     def given(**asked: Any) -> tuple[Any, ...]:
         found = chosen(asked, own)
-        return found.beams, found.longest, found.shortest, found.count, found.top_k
+        return found.num_beams, found.max_new_tokens, found.min_new_tokens, found.num_return_sequences, found.top_k
 
     assert given() == (4, 141, 55, 1, None)
-    assert given(longest=20) == (4, 20, 20, 1, None)
-    assert given(longest=None) == (4, 1024, 55, 1, None)
-    assert given(shortest=200) == (4, 200, 200, 1, None)
-    assert given(count=6) == (6, 141, 55, 6, None)
-    assert given(sample=True, count=6) == (1, 141, 55, 6, 50)
-    with pytest.raises(InputError, match=r"`count` must be at most the number of beams, 2, but is 3\.$"):
-        given(count=3, beams=2)
+    assert given(max_new_tokens=20) == (4, 20, 20, 1, None)
+    assert given(max_new_tokens=None) == (4, 141, 55, 1, None)
+    assert given(min_new_tokens=200) == (4, 200, 200, 1, None)
+    assert given(num_return_sequences=6) == (6, 141, 55, 6, None)
+    assert given(do_sample=True, num_return_sequences=6) == (1, 141, 55, 6, 50)
+    with pytest.raises(InputError, match=r"`num_return_sequences` must be at most `num_beams`, 2, but is 3\.$"):
+        given(num_return_sequences=3, num_beams=2)
 
 
 def test_a_folder_that_contradicts_itself_is_named() -> None:
-    own = {"beams": 4, "sample": True}
-    with pytest.raises(InputError, match=r"`beams` must be 1 .*\. The model's own settings are {'beams': 4"):
+    own = {"num_beams": 4, "do_sample": True}
+    with pytest.raises(InputError, match=r"`num_beams` must be 1 .*\. The model's own settings are {'num_beams': 4"):
         chosen({}, own)
-    assert chosen({"sample": False}, own).beams == 4
+    assert chosen({"do_sample": False}, own).beams == 4
 
 
 def test_words_that_the_tokenizer_does_not_know_are_left_out() -> None:
@@ -264,8 +264,8 @@ def test_words_that_the_tokenizer_does_not_know_are_left_out() -> None:
     beyond = known.vocab_size
     assert beyond < writer().config.vocab_size
     pieces: list[str] = []
-    options: dict[str, Any] = {"beams": 1, "longest": 2, "first_id": beyond, "last_id": known.id_of("a")}
-    assert texts(summariser().summarise(CORPUS[0], **options, stream=pieces.append)) == ["a"]
+    options: dict[str, Any] = {"num_beams": 1, "max_new_tokens": 2, "forced_bos_token_id": beyond, "forced_eos_token_id": known.id_of("a")}
+    assert texts(summariser().summarize(CORPUS[0], **options, stream=pieces.append)) == ["a"]
     assert pieces == ["a"]
 
 
@@ -273,8 +273,8 @@ def test_what_is_saved_summarises_alike(tmp_path: Path) -> None:
     before = Reader(writer(), tokenizer("longformer"), generation={"num_beams": 3, "max_new_tokens": 11})
     before.save(tmp_path)
     after = longspan.load(tmp_path)
-    assert after.task == "summarise"
+    assert after.task == "summarize"
     assert after.generation == before.generation
     assert (
-        after.summarise(CORPUS) == before.summarise(CORPUS) == before.summarise(CORPUS, beams=3, longest=11)
+        after.summarize(CORPUS) == before.summarize(CORPUS) == before.summarize(CORPUS, num_beams=3, max_new_tokens=11)
     )

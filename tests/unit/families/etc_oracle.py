@@ -9,7 +9,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from longspan.text.structure import Outline
+from longspan.structure.structure import Outline
 
 
 def column(outline: Outline, name: str, size: int, empty: int) -> Tensor:
