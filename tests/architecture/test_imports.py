@@ -22,7 +22,7 @@ LAYER = {
     "models": 5,
     "checkpoints": 6,
     "generation": 6,
-    "look": 7,
+    "inspect": 7,
     "tasks": 7,
     "hf": 8,
     "reader": 8,

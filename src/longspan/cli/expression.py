@@ -18,7 +18,7 @@ def is_model(text: str) -> bool:
     """
     if text in gallery() or "(" in text or text.lstrip().startswith("{"):
         return False
-    from longspan.look.subject import KINDS, names_a_model
+    from longspan.inspect.subject import KINDS, names_a_model
 
     if not names_a_model(text):
         forms = f"an expression, JSON, or one of {', '.join(gallery())}"

@@ -113,7 +113,7 @@ def _picture(text: str, arguments: argparse.Namespace) -> str:
     from longspan.patterns import gallery
 
     if is_model(text):
-        from longspan.look.picture import draw as draw_model
+        from longspan.inspect.picture import draw as draw_model
 
         picture = draw_model(text, _one(arguments.length), marked=arguments.marked)
         return picture.svg() if arguments.style == "svg" else picture.text()
@@ -149,7 +149,7 @@ def explain(arguments: argparse.Namespace) -> int:
 
 
 def _explain_model(arguments: argparse.Namespace) -> int:
-    from longspan.look.report import explain as explain_model
+    from longspan.inspect.report import explain as explain_model
 
     if arguments.heads is not None:
         raise bad("--heads", "given for patterns only, as a model has its own", arguments.heads)

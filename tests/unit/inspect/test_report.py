@@ -8,17 +8,17 @@ import pytest
 import torch
 
 from longspan.errors import InputError
+from longspan.inspect.advice import halving
+from longspan.inspect.report import ModelReport, explain
+from longspan.inspect.speed import given, measure
+from longspan.inspect.subject import Subject
+from longspan.inspect.trial import trial
 from longspan.layout import Layout
-from longspan.look.advice import halving
-from longspan.look.report import ModelReport, explain
-from longspan.look.speed import given, measure
-from longspan.look.subject import Subject
-from longspan.look.trial import trial
 from longspan.models.bert import BertConfig
 from longspan.models.config import EncoderConfig
 from longspan.models.encoders import ENCODERS
 from longspan.models.longformer import LongformerConfig
-from unit.look.models import layout_of, subjects
+from unit.inspect.models import layout_of, subjects
 from unit.models.tiny import SIZES, some_ids
 
 EVERY = pytest.mark.parametrize("name", subjects())

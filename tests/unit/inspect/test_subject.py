@@ -10,9 +10,9 @@ import torch
 from longspan.checkpoints.default import RECIPE
 from longspan.checkpoints.long_configs import stitched_config
 from longspan.errors import CheckpointError, InputError
-from longspan.look import subject as looking
-from longspan.look.presets import PRESETS
-from longspan.look.subject import names_a_model, subject
+from longspan.inspect import subject as looking
+from longspan.inspect.presets import PRESETS
+from longspan.inspect.subject import names_a_model, subject
 from longspan.models.bert import BertConfig
 from longspan.models.longformer import LongformerConfig
 

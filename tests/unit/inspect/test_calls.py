@@ -6,12 +6,12 @@ import pytest
 import torch
 
 from longspan.engine.plan import plan
+from longspan.inspect.trial import trial
 from longspan.layout import Layout
-from longspan.look.trial import trial
 from longspan.models import bert, bigbird, etc, longformer, mpnet, poolingformer, stitched
 from longspan.models.encoders import ENCODERS
 from longspan.nn import attention
-from unit.look.models import DOCUMENTS, layout_of, subjects
+from unit.inspect.models import DOCUMENTS, layout_of, subjects
 from unit.models.tiny import some_ids
 
 MODULES = (bert, bigbird, etc, longformer, mpnet, poolingformer, stitched, attention)

@@ -7,8 +7,8 @@ from itertools import groupby
 import numpy as np
 
 from longspan.errors import bad
+from longspan.inspect.field import nodes
 from longspan.layout import Layout
-from longspan.look.field import nodes
 from longspan.models.calls import Call, Calls
 from longspan.patterns.base import Pattern
 from longspan.patterns.compose import Intersection

@@ -12,8 +12,8 @@ from longspan.checkpoints.files import inside, read_json, resolve
 from longspan.checkpoints.sentence_transformers import read_modules
 from longspan.engine.explain import plural
 from longspan.errors import bad, whole
+from longspan.inspect.presets import PRESETS
 from longspan.layout import Layout
-from longspan.look.presets import PRESETS
 from longspan.models.config import EncoderConfig
 from longspan.models.longformer import LongformerConfig
 from longspan.models.seq2seq import Seq2SeqConfig

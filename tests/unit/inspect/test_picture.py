@@ -9,13 +9,13 @@ import pytest
 
 import longspan
 from longspan.errors import InputError
-from longspan.look.layers import titled
-from longspan.look.picture import Picture, draw
-from longspan.look.presets import PRESETS
-from longspan.look.svg import BRIGHT, COLOURS, WIDTH
+from longspan.inspect.layers import titled
+from longspan.inspect.picture import Picture, draw
+from longspan.inspect.presets import PRESETS
+from longspan.inspect.svg import BRIGHT, COLOURS, WIDTH
 from longspan.models.bigbird import BigBirdConfig
 from longspan.models.longformer import LongformerConfig
-from unit.look.models import subjects
+from unit.inspect.models import subjects
 from unit.models.tiny import SIZES
 
 DOCS = Path(__file__).parents[3] / "docs"
@@ -137,17 +137,17 @@ def test_the_pictures_of_the_documentation_are_up_to_date(name: str) -> None:
 
 
 def test_the_page_shows_every_picture_and_names_every_preset() -> None:
-    page = (DOCS / "how-to" / "look.md").read_text(encoding="utf-8")
+    page = (DOCS / "how-to" / "inspect.md").read_text(encoding="utf-8")
     assert all(f"pictures/{name}.svg" in page for name in SHOWN)
     assert all(f"`{name}`" in page for name in PRESETS)
 
 
 def test_the_costs_on_the_page_are_what_is_printed() -> None:
-    page = (DOCS / "how-to" / "look.md").read_text(encoding="utf-8")
+    page = (DOCS / "how-to" / "inspect.md").read_text(encoding="utf-8")
     assert str(longspan.explain("longformer-base", 4096, gflops=(120, 100))) in page
 
 
 def test_the_python_on_the_page_runs() -> None:
-    page = (DOCS / "how-to" / "look.md").read_text(encoding="utf-8")
+    page = (DOCS / "how-to" / "inspect.md").read_text(encoding="utf-8")
     for block in re.findall(r"```python\n(.*?)```", page, re.DOTALL):
         exec(block, {})

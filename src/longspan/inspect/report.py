@@ -12,13 +12,13 @@ import torch
 from longspan.engine.explain import plural
 from longspan.engine.plan import Plan, plan
 from longspan.engine.report import FLOPS, scratch
+from longspan.inspect.advice import NEAR, advice
+from longspan.inspect.field import Field, field
+from longspan.inspect.layers import titled
+from longspan.inspect.speed import Speed, given, measure
+from longspan.inspect.subject import Subject, subject
+from longspan.inspect.trial import Work, trial
 from longspan.layout import Layout
-from longspan.look.advice import NEAR, advice
-from longspan.look.field import Field, field
-from longspan.look.layers import titled
-from longspan.look.speed import Speed, given, measure
-from longspan.look.subject import Subject, subject
-from longspan.look.trial import Work, trial
 from longspan.models.calls import Call, Calls
 from longspan.models.config import EncoderConfig
 from longspan.patterns.panel import at_one_length

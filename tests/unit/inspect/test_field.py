@@ -3,13 +3,13 @@
 import numpy as np
 import pytest
 
+from longspan.inspect.field import field
 from longspan.layout import Layout
-from longspan.look.field import field
 from longspan.models.calls import Call
 from longspan.models.longformer import LongformerConfig
 from longspan.models.poolingformer import PoolingformerConfig
 from longspan.shapes import BoolArray
-from unit.look.models import layout_of, subjects
+from unit.inspect.models import layout_of, subjects
 from unit.models.tiny import SIZES
 
 

@@ -6,8 +6,8 @@ from textwrap import wrap
 
 import numpy as np
 
-from longspan.look.layers import Frame, Part
-from longspan.look.picture import SVG_CELLS, Picture, Strip
+from longspan.inspect.layers import Frame, Part
+from longspan.inspect.picture import SVG_CELLS, Picture, Strip
 from longspan.patterns.panel import Axis
 from longspan.patterns.svg import path_of
 

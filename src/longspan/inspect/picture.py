@@ -9,10 +9,10 @@ from pathlib import Path
 import numpy as np
 
 from longspan.engine.explain import plural
+from longspan.inspect.field import Field, field
+from longspan.inspect.layers import Frame, frames, titled
+from longspan.inspect.subject import Subject, subject
 from longspan.layout import Layout
-from longspan.look.field import Field, field
-from longspan.look.layers import Frame, frames, titled
-from longspan.look.subject import Subject, subject
 from longspan.models.calls import Calls
 from longspan.models.config import EncoderConfig
 from longspan.patterns.draw import text_of
@@ -91,7 +91,7 @@ class Picture:
 
     def svg(self) -> str:
         """The picture as SVG: no script, no font, nothing from elsewhere; for light and dark pages."""
-        from longspan.look.svg import svg
+        from longspan.inspect.svg import svg
 
         return svg(self)
 

@@ -4,11 +4,11 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from longspan.engine.plan import plan
-from longspan.look.subject import Subject
+from longspan.inspect.subject import Subject
 from longspan.models.longformer import LongformerConfig
 
 if TYPE_CHECKING:
-    from longspan.look.report import ModelReport
+    from longspan.inspect.report import ModelReport
 
 NEAR = 0.9
 """Patterns that compute more than this share of all pairs save nothing worth having."""
