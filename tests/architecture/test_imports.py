@@ -14,6 +14,7 @@ LAYER = {
     "_native": 0,
     "errors": 0,
     "shapes": 0,
+    "words": 0,
     "layout": 1,
     "patterns": 2,
     "engine": 3,
@@ -34,7 +35,7 @@ LAYER = {
     "serve": 10,
     "__main__": 11,
 }
-WITHOUT_TORCH = ("errors", "shapes", "layout", "patterns")
+WITHOUT_TORCH = ("errors", "shapes", "words", "layout", "patterns")
 MAY_SEE_THE_NATIVE_CORE = ("longspan.engine.backends.native", "longspan.cli.health", "longspan.bench.ours")
 
 

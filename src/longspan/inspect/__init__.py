@@ -1,1 +1,1 @@
-"""Models that can be looked at before they run: their patterns in pictures, and what they cost."""
+"""A model or a pattern before it runs: pictures, receptive field, cost."""

@@ -1,95 +1,153 @@
-"""The receptive field of a model: what a token can know of after each layer, exact through the plans."""
+"""The receptive field: what a token can know of after each layer, exact through the plans."""
 
-from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
 
-from longspan.engine.plan import plan
-from longspan.engine.report import middle_row, seen
+from longspan.engine.plan import Plan, plan
+from longspan.engine.tiling import TILE
 from longspan.layout import Layout
 from longspan.models.calls import Call, Calls
 from longspan.shapes import BoolArray, IntArray
 
-Ranges = tuple[IntArray, IntArray]
+Nodes = dict[Layout, IntArray]
+"""For each layout that takes part in an attention, the nodes that its rows are."""
 
 
 @dataclass(frozen=True)
-class Field:
-    """Who knows of whom: nodes are the rows of the layout, and behind them the rows of a second stream."""
+class ReceptiveField:
+    """What the token in the middle of the longest document can know of.
+
+    Nodes are the rows of the layout, and behind them the rows of a second stream if there is one.
+    """
 
     layout: Layout
     start: BoolArray
-    "(nodes,): the row that is asked about, in the middle of the longest document."
+    "(nodes,): the token itself."
     known: BoolArray
     "(layers, nodes): what it knows of after 1, 2, ... layers."
 
     @property
     def tokens(self) -> IntArray:
         """(layers,): of how many tokens it knows after each layer."""
-        found: IntArray = self.known[:, : self.layout.size].sum(axis=1)
-        return found
+        counts: IntArray = self.known[:, : self.layout.size].sum(axis=1)
+        return counts
 
     @cached_property
     def complete(self) -> int | None:
-        """After how many layers it knows of all that there is in its document; None: never."""
-        whole = np.flatnonzero(self.tokens == self.reachable)
-        return int(whole[0]) + 1 if whole.size else None
+        """After how many layers it knows of its whole document; None: never."""
+        layers = np.flatnonzero(self.tokens == self.reachable)
+        return int(layers[0]) + 1 if layers.size else None
 
     @property
     def reachable(self) -> int:
         """How many tokens its document has."""
-        site, row = self.layout.sites, self.start[: self.layout.size].argmax()
-        return int((site.exists & (site.document == site.document[row])).sum()) if self.layout.size else 0
+        site, row = self.layout.sites, self.start[: self.layout.size]
+        mates = site.exists & np.isin(site.document, site.document[row])
+        return int(mates.sum())
+
+    @property
+    def second_stream(self) -> int:
+        """How many rows stand beside the tokens in a stream of their own."""
+        return self.start.size - self.layout.size
 
 
-def field(calls: Calls, layout: Layout, *, heads: int) -> Field:
-    """What the row in the middle knows of after each layer, by any head and through the residuals.
+def receptive_field(calls: Calls, layout: Layout, *, heads: int) -> ReceptiveField:
+    """What the token in the middle knows of after each layer, by any head and through the residuals.
 
     >>> from longspan.models.bert import BertConfig
     >>> layout = Layout.packed([100])
-    >>> field(BertConfig(layers=3, radius=2).calls(layout), layout, heads=12).tokens
+    >>> receptive_field(BertConfig(layers=3, radius=2).calls(layout), layout, heads=12).tokens
     array([ 5,  9, 13])
     """
-    stood = nodes(layout, [one for layer in calls for call in layer for one in (call.queries, call.keys)])
-    size = max([layout.size, *(int(hi.max(initial=-1)) + 1 for _, hi in stood.values())])
-    start = np.append(middle_row(layout), np.zeros(size - layout.size, bool))
-    known = np.zeros((len(calls), size), bool)
+    nodes = nodes_of(calls, layout)
+    start = np.zeros(_size(nodes, layout), bool)
+    start[: layout.size] = _middle(layout)
+    known = np.zeros((len(calls), start.size), bool)
     for depth in range(len(calls)):
         if depth and len(set(calls[: depth + 1])) == 1:  # alike so far: one layer more is one step more
-            known[depth] = _before(calls[depth], known[depth - 1], stood, heads)
+            known[depth] = _before(calls[depth], known[depth - 1], nodes, heads)
             continue
         known[depth] = start
         for layer in reversed(calls[: depth + 1]):
-            known[depth] = _before(layer, known[depth], stood, heads)
-    return Field(layout, start, known)
+            known[depth] = _before(layer, known[depth], nodes, heads)
+    return ReceptiveField(layout, start, known)
 
 
-def _before(layer: Sequence[Call], known: BoolArray, stood: dict[Layout, Ranges], heads: int) -> BoolArray:
+def seen_alone(call: Call, layout: Layout, nodes: Nodes, *, heads: int) -> int:
+    """How many tokens a query in the middle knows of by one attention alone, itself included."""
+    start = np.zeros(_size(nodes, layout), bool)
+    start[nodes[call.queries][_middle(call.queries)]] = True
+    return int((start | _seen_nodes(call, start, nodes, heads))[: layout.size].sum())
+
+
+def nodes_of(calls: Calls, layout: Layout) -> Nodes:
+    """The nodes of every layout of the attentions; pooled slots have none, they stand for several.
+
+    A layout's rows are those of `layout` in the same number (perhaps divided otherwise, as into blocks) or
+    some of them; what a joined layout has behind them is the second stream.
+    """
+    every = [call for layer in calls for call in layer]
+    layouts = dict.fromkeys(
+        [call.queries for call in every] + [call.keys for call in every if not call.pooled]
+    )
+    joined = next((other for other in layouts if other.size > layout.size), layout)
+    stream = _places(joined.take(np.arange(layout.size, joined.size)))
+    row_at = {place: row for row, place in enumerate(_places(layout))}
+    nodes: Nodes = {}
+    for other in layouts:
+        if stream and other != layout and _places(other) == stream:
+            nodes[other] = layout.size + np.arange(other.size)
+        elif other.size >= layout.size:
+            nodes[other] = np.arange(other.size)
+        else:
+            nodes[other] = np.asarray([row_at.get(place, 0) for place in _places(other)], np.int64)
+    return nodes
+
+
+def _size(nodes: Nodes, layout: Layout) -> int:
+    return max([layout.size, *(int(rows.max(initial=-1)) + 1 for rows in nodes.values())])
+
+
+def _places(layout: Layout) -> list[tuple[int, int]]:
+    site = layout.sites
+    return list(zip(site.document.tolist(), site.position.tolist(), strict=True))
+
+
+def _middle(layout: Layout) -> BoolArray:
+    """(N,): the row in the middle of the longest document, an unmarked one if there is one."""
+    site, middle = layout.sites, np.zeros(layout.size, bool)
+    if layout.documents:
+        mates = site.exists & (site.document == layout.lengths.argmax())
+        unmarked = mates & ~site.marked
+        rows = np.flatnonzero(unmarked if unmarked.any() else mates)
+        middle[rows[rows.size // 2 : rows.size // 2 + 1]] = True
+    return middle
+
+
+def _before(layer: tuple[Call, ...], known: BoolArray, nodes: Nodes, heads: int) -> BoolArray:
     """The nodes of a layer's input that what is `known` of its output depends on."""
-    after = [call for call in layer[1:] if call.pooled]  # they read what the calls before had given
-    for call in reversed(after):
-        known = known | _reached(call, known, stood, heads)
-    found = [known, *(_reached(call, known, stood, heads) for call in layer if call not in after)]
-    together: BoolArray = np.logical_or.reduce(found)
+    late = [call for call in layer[1:] if call.pooled]  # they read what the calls before them returned
+    for call in reversed(late):
+        known = known | _seen_nodes(call, known, nodes, heads)
+    early = [_seen_nodes(call, known, nodes, heads) for call in layer if call not in late]
+    together: BoolArray = np.logical_or.reduce([known, *early])
     return together
 
 
-def _reached(call: Call, known: BoolArray, stood: dict[Layout, Ranges], heads: int) -> BoolArray:
-    """The nodes that the known ones see by one call."""
-    pairs = plan(call.pattern, call.queries, call.keys, heads=heads)
-    looks = known[stood[call.queries][0]]
-    first, last = _slots(call) if call.pooled else stood[call.keys]
-    rows = seen(pairs, looks)
+def _seen_nodes(call: Call, known: BoolArray, nodes: Nodes, heads: int) -> BoolArray:
+    """The nodes that the known ones see by one attention."""
+    keys = _seen_keys(plan(call.pattern, call.queries, call.keys, heads=heads), known[nodes[call.queries]])
+    first, last = _slots(call) if call.pooled else (nodes[call.keys],) * 2
     edges = np.zeros(known.size + 1, np.int64)
-    np.add.at(edges, first[rows], 1)
-    np.add.at(edges, last[rows] + 1, -1)
+    np.add.at(edges, first[keys], 1)
+    np.add.at(edges, last[keys] + 1, -1)
     return np.cumsum(edges)[:-1] > 0
 
 
-def _slots(call: Call) -> Ranges:
-    """The rows that each pooled slot covers, as Layout.pool lays them."""
+def _slots(call: Call) -> tuple[IntArray, IntArray]:
+    """The first and the last row that each pooled slot covers, as Layout.pool lays them."""
     assert call.pooled is not None
     kernel, stride = call.pooled
     rows = np.bincount(call.queries.sites.document, minlength=call.queries.documents)
@@ -101,29 +159,16 @@ def _slots(call: Call) -> Ranges:
     return row0[document] + np.maximum(first, 0), row0[document] + last
 
 
-def nodes(layout: Layout, layouts: Iterable[Layout]) -> dict[Layout, Ranges]:
-    """For each layout of a call the nodes that its rows are, first and last of each row.
-
-    Rows are those of the model's layout, in the same number (perhaps told otherwise, as blocks) or some of
-    them; what a joined layout has behind them is the second stream.
-    """
-    distinct = dict.fromkeys(layouts)
-    size = layout.size
-    joined = next((one for one in distinct if one.size > size), None)
-    stream = None if joined is None else joined.take(np.arange(size, joined.size))
-    place = {pair: row for row, pair in enumerate(_places(layout))}
-    found: dict[Layout, Ranges] = {}
-    for one in distinct:
-        if stream is not None and one != layout and _places(one) == _places(stream):
-            rows: IntArray = size + np.arange(one.size)
-        elif one.size >= size:
-            rows = np.arange(one.size)
-        else:
-            rows = np.asarray([place.get(pair, 0) for pair in _places(one)], np.int64)
-        found[one] = rows, rows
-    return found
-
-
-def _places(layout: Layout) -> list[tuple[int, int]]:
-    site = layout.sites
-    return list(zip(site.document.tolist(), site.position.tolist(), strict=True))
+def _seen_keys(plan: Plan, known: BoolArray) -> BoolArray:
+    """(keys,): those that the known queries see, in any head."""
+    a = plan.arrays
+    q_rows, k_rows, (key, mask, *_) = a.q_rows.numpy(), a.k_rows.numpy(), a.entries.numpy().T
+    tile = np.repeat(np.arange(len(q_rows)), np.diff(a.entry_start.numpy()))
+    active = np.append(known, False)[q_rows]  # (QT, 64); row -1 is the False
+    entries = np.flatnonzero(active.any(axis=1)[tile])
+    words = np.append(a.masks.numpy(), np.full((1, TILE), -1), axis=0)[mask[entries]]  # mask -1 is the last
+    union = np.bitwise_or.reduce(np.where(active[tile[entries]], words, 0), axis=1)
+    bits = (union[:, None] >> np.arange(TILE) & 1).astype(bool)
+    seen = np.zeros(plan.keys.size + 1, bool)
+    seen[k_rows[key[entries]][bits]] = True
+    return seen[:-1]

@@ -1,86 +1,65 @@
-"""`longspan.explain`: what a model costs on a document of some length, and what dominates."""
+"""`longspan.explain`: what a model or some patterns cost on a document of some length, and what dominates."""
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import asdict, dataclass
 from functools import cached_property
 from html import escape
+from math import isinf
 from pathlib import Path
-from typing import Any
 
+import numpy as np
 import torch
 
-from longspan.engine.explain import plural
-from longspan.engine.plan import Plan, plan
-from longspan.engine.report import FLOPS, scratch
 from longspan.inspect.advice import NEAR, advice
-from longspan.inspect.field import Field, field
-from longspan.inspect.layers import titled
-from longspan.inspect.speed import Speed, given, measure
+from longspan.inspect.cost import AttentionCost, attention_costs, dense_pairs, planned_for
+from longspan.inspect.dry_run import Work, dry_run
+from longspan.inspect.field import ReceptiveField, receptive_field
+from longspan.inspect.speed import FLOPS, Speed, measure, stated
+from longspan.inspect.stack import Stack
 from longspan.inspect.subject import Subject, subject
-from longspan.inspect.trial import Work, trial
 from longspan.layout import Layout
-from longspan.models.calls import Call, Calls
+from longspan.models.calls import Call
 from longspan.models.config import EncoderConfig
-from longspan.patterns.panel import at_one_length
+from longspan.patterns.base import Pattern
+from longspan.words import numbered, plural
 
-CALIBRATED = 2048
-"""Tokens of the document on which attention is timed, at most."""
-BAR = 32
-KINDS = {"linear": "linear layers", "attention": "attention", "rest": "embeddings, norms"}
-
-
-@dataclass(frozen=True, kw_only=True)
-class CallReport:
-    """One attention, the same in all of `layers`; pairs are those of one layer, summed over its heads."""
-
-    layers: tuple[int, ...]
-    name: str
-    pattern: str
-    useful: int
-    "Pairs of a query and a key that may attend."
-    computed: int
-    "Pairs that the kernel computes."
-    share: float
-    "Useful pairs as a share of full attention's."
-    plan_bytes: int
-    scratch_bytes: int
-    "What each thread needs."
-    flops: int
+_TIMED = 2048  # tokens on which attention is timed, at most
+_BAR = 32
+_KINDS = {"linear": "linear layers", "attention": "attention", "rest": "embeddings, norms"}
 
 
 @dataclass(frozen=True, kw_only=True)
-class ModelReport:
+class CostReport:
     """What `explain` returns; print it, read its fields, or take `as_json()`."""
 
     subject: Subject
     layout: Layout
-    calls: tuple[CallReport, ...]
+    attention: tuple[AttentionCost, ...]
     work: Work
     speed: Speed
-    field: Field
+    receptive_field: ReceptiveField
     threads: int
 
     @cached_property
     def useful(self) -> int:
         """Pairs that may attend, of all layers and heads."""
-        return sum(len(call.layers) * call.useful for call in self.calls)
+        return sum(len(cost.layers) * cost.useful for cost in self.attention)
 
     @cached_property
     def computed(self) -> int:
         """Pairs that are computed, of all layers and heads."""
-        return sum(len(call.layers) * call.computed for call in self.calls)
+        return sum(len(cost.layers) * cost.computed for cost in self.attention)
 
     @cached_property
     def dense(self) -> int:
-        """Pairs that full attention would compute."""
-        config = self.subject.config
-        return config.layers * config.heads * int((self.layout.lengths.astype("int64") ** 2).sum())
+        """Pairs that full attention would compute, of all layers and heads."""
+        return self.subject.config.layers * self.subject.config.heads * dense_pairs(self.layout)
 
     @cached_property
     def flops(self) -> dict[str, int]:
         """Floating-point operations of linear layers and of attention."""
-        attended = sum(len(call.layers) * call.flops for call in self.calls)
-        return {"linear": self.work.products, "attention": attended}
+        attended = sum(len(cost.layers) * cost.flops for cost in self.attention)
+        return {"linear": self.work.linear_flops, "attention": attended}
 
     @cached_property
     def seconds(self) -> dict[str, float]:
@@ -110,12 +89,12 @@ class ModelReport:
 
     @cached_property
     def memory(self) -> dict[str, int]:
-        """Bytes in float32: weights, results on the way, plans, the threads' scratch, and all together."""
+        """Bytes in float32: weights, intermediate results, plans, the threads' scratch, and all together."""
         parts = {
             "weights": 4 * self.work.parameters,
-            "activations": self.work.held,
-            "plans": sum({(c.pattern, c.name): c.plan_bytes for c in self.calls}.values()),
-            "scratch": self.threads * max((call.scratch_bytes for call in self.calls), default=0),
+            "activations": self.work.activation_bytes,
+            "plans": sum(cost.plan_bytes for cost in self.attention),
+            "scratch": self.threads * self._scratch,
         }
         return parts | {"peak": sum(parts.values())}
 
@@ -124,8 +103,8 @@ class ModelReport:
         """What could be done better, if anything."""
         return tuple(advice(self))
 
-    def as_json(self) -> dict[str, Any]:
-        """Everything as plain values."""
+    def as_json(self) -> dict[str, object]:
+        """Everything as plain values; the speed of linear layers is None if there are none."""
         return {
             "model": self.subject.name,
             "family": self.subject.family,
@@ -135,15 +114,15 @@ class ModelReport:
             "heads": self.subject.config.heads,
             "width": self.subject.config.width,
             "parameters": self.work.parameters,
-            "calls": [asdict(call) for call in self.calls],
+            "attention": [asdict(cost) for cost in self.attention],
             "pairs": {"useful": self.useful, "computed": self.computed, "full": self.dense},
-            "receptive_field": self.field.tokens.tolist(),
+            "receptive_field": self.receptive_field.tokens.tolist(),
             "flops": self.flops,
             "memory_bytes": self.memory,
             "threads": self.threads,
             "speed": {
                 "measured": self.speed.measured,
-                "linear_gflops": self.speed.linear,
+                "linear_gflops": None if isinf(self.speed.linear) else self.speed.linear,
                 "attention_gflops": self.speed.attention,
             },
             "predicted_seconds": self.seconds | {"total": self.total, "full_attention": self.full},
@@ -157,122 +136,132 @@ class ModelReport:
     def _repr_html_(self) -> str:
         return f"<pre>{escape(str(self))}</pre>"
 
+    @property
+    def _scratch(self) -> int:
+        return max((cost.scratch_bytes for cost in self.attention), default=0)
+
+    @property
+    def _kinds(self) -> list[str]:
+        """What there is of linear layers and attention."""
+        return ["linear", "attention"] if self.work.linear_flops else ["attention"]
+
     def _heading(self) -> Iterator[str]:
-        config, beside = self.subject.config, self.field.start.size - self.layout.size
-        sizes = f"{plural(config.layers, 'layer')} of width {config.width:,}, {plural(config.heads, 'head')}"
-        weights = f"{self.work.parameters / 1e6:.1f} M parameters"
-        yield f"{self.subject.name}: {self.subject.family}, {sizes}, {weights}"
-        yield self.subject.told(self.layout, beside)
+        weights = f", {self.work.parameters / 1e6:.1f} M parameters" * bool(self.work.parameters)
+        yield f"{self.subject.name}: {self.subject.sizes}{weights}"
+        yield self.subject.describe(self.layout, self.receptive_field.second_stream)
 
     def _table(self) -> Iterator[str]:
-        rows = [("", "call", "useful pairs", "computed", "of full", "pattern")]
-        for call in self.calls:
-            count = len(call.layers)
-            costs = f"{count * call.useful:,}", f"{count * call.computed:,}", f"{call.share:.2%}"
-            rows.append((titled(call.layers), call.name, *costs, call.pattern))
-        share = f"{self.useful / max(self.dense, 1):.2%}"
-        rows.append(("together", "", f"{self.useful:,}", f"{self.computed:,}", share, ""))
-        widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
-        for layers, name, *numbers, pattern in rows:
-            cells = [cell.rjust(width) for cell, width in zip(numbers, widths[2:5], strict=True)]
-            yield "  ".join([layers.ljust(widths[0]), name.ljust(widths[1]), *cells, pattern]).rstrip()
+        header = ("", "attention", "sees", "useful pairs", "computed", "of full", "plan", "time", "pattern")
+        rows = [header, *self._rows()]
+        columns = [column for column in zip(*rows, strict=True) if any(column[1:])]
+        widths = [max(map(len, column)) for column in columns]
+        for row in zip(*columns, strict=True):
+            cells = [
+                cell.ljust(width) if name in ("", "attention", "pattern") else cell.rjust(width)
+                for cell, width, (name, *_) in zip(row, widths, columns, strict=True)
+            ]
+            yield "  ".join(cells).rstrip()
+
+    def _rows(self) -> Iterator[tuple[str, ...]]:
+        for cost in self.attention:
+            count = len(cost.layers)
+            pairs = f"{count * cost.useful:,}", f"{count * cost.computed:,}", f"{cost.share:.2%}"
+            spent = _time(count * cost.flops / self.speed.attention / 1e9)
+            first = numbered("layer", cost.layers), cost.name, f"{cost.sees:,}"
+            yield (*first, *pairs, _megabytes(cost.plan_bytes, 2), spent, cost.pattern)
+        if self.subject.config.layers == len(self.attention) == 1:
+            return
+        pairs = f"{self.useful:,}", f"{self.computed:,}", f"{self.useful / max(self.dense, 1):.2%}"
+        seen, spent = f"{self.receptive_field.tokens[-1]:,}", _time(self.seconds["attention"])
+        yield ("together", "", seen, *pairs, _megabytes(self.memory["plans"], 2), spent, "")
 
     def _costs(self) -> Iterator[str]:
-        known = self.field.tokens
+        known, complete = self.receptive_field.tokens, self.receptive_field.complete
         seen = f"{known[0]:,} tokens after layer 0"
-        if self.field.complete is None:
+        if complete is None and known.size > 1:
             seen += f", {known[-1]:,} after the last"
-        elif self.field.complete > 1:
-            seen += f", all after layer {self.field.complete - 1}"
+        elif complete is not None and complete > 1:
+            seen += f", all after layer {complete - 1}"
         yield f"sees      a token in the middle: {seen}"
-        flops = {kind: f"{count / 1e9:,.1f} GFLOP" for kind, count in self.flops.items()}
-        yield f"work      {flops['linear']} in linear layers, {flops['attention']} in attention"
-        parts = {name: f"{size / 2**20:,.1f} MB" for name, size in self.memory.items()}
-        told = f"weights {parts['weights']}, on the way {parts['activations']}, plans {parts['plans']}"
-        yield f"memory    about {parts['peak']}: {told}, scratch {parts['scratch']}"
+        for cost in self.attention:
+            if cost.graph is not None:
+                yield f"graph     {numbered('layer', cost.layers)}: {cost.graph}"
+        work = [f"{self.flops[kind] / 1e9:,.1f} GFLOP in {_KINDS[kind]}" for kind in self._kinds]
+        yield f"work      {', '.join(work)}"
+        *parts, (_, peak) = [(name, _megabytes(size, 1)) for name, size in self.memory.items()]
+        shown = ", ".join(f"{name} {size}" for name, size in parts if self.memory[name])
+        yield f"memory    about {peak}: {shown}, {_megabytes(self._scratch, 1)} of it for each thread"
 
     def _time(self) -> Iterator[str]:
-        rates = f"{self.speed.linear:.0f} GFLOP/s in linear layers, {self.speed.attention:.0f} in attention"
+        speeds = {"linear": self.speed.linear, "attention": self.speed.attention}
+        rates = ", ".join(f"{speeds[kind]:.0f} GFLOP/s in {_KINDS[kind]}" for kind in self._kinds)
         how = f"on {plural(self.threads, 'thread')}, measured just now" if self.speed.measured else "as given"
         yield f"time      {_time(self.total)}, predicted ({rates}; {how})"
-        for kind, words in KINDS.items():
+        for kind, words in _KINDS.items() if self.work.linear_flops else ():
             share = self.seconds[kind] / self.total if self.total else 0.0
-            bar = "█" * round(share * BAR)
-            yield f"          {words:<17}  {bar:<{BAR}}  {_time(self.seconds[kind]):>8}  {share:4.0%}"
-        ratio = self.full / self.total if self.total else 1.0
+            bar = "█" * round(share * _BAR)
+            yield f"          {words:<17}  {bar:<{_BAR}}  {_time(self.seconds[kind]):>8}  {share:4.0%}"
         if self.computed < NEAR * self.dense:
+            ratio = self.full / self.total if self.total else 1.0
             yield f"full      {_time(self.full)} if every token saw every other: {ratio:.1f} times as long"
         yield from (f"advice    {sentence}" for sentence in self.advice)
 
 
 def explain(
-    model: EncoderConfig | str | Path,
-    length: int | None = None,
+    model: EncoderConfig | Pattern | Sequence[Pattern] | str | Path,
+    length: int | Layout | None = None,
     *,
     marked: Iterable[int] | None = None,
-    gflops: float | tuple[float, ...] | None = None,
-) -> ModelReport:
-    """What a forward pass over one document of `length` tokens takes: pairs, memory, time, what dominates.
+    heads: int | None = None,
+    head_size: int | None = None,
+    gflops: float | tuple[float, float] | None = None,
+) -> CostReport:
+    """What a forward pass takes: pairs, receptive field, memory, time, and what dominates.
 
-    `model` is a config, a folder, a name on the hub, or a preset such as "longformer-base"; no weights are
-    read. The time is a prediction: from rates measured here in about a second, or from `gflops`, those of
-    linear layers and (if two are given) of attention.
+    `model` is a config, a folder, a name on the hub, or a preset such as "longformer-base" (no weights are
+    read); or a pattern, or a sequence of patterns, one for each layer, with `heads` heads of `head_size`.
+    `length` is that of one document, or a layout; `marked` are its global tokens, by default those that the
+    family has. The time is a prediction: from rates measured here in about a second, or from `gflops`, either
+    one rate for all or those of linear layers and of attention.
 
     >>> report = explain("longformer-base", 4096, gflops=100)
-    >>> report.dominates, report.field.complete
+    >>> report.dominates, report.receptive_field.complete
     ('linear', 2)
+    >>> from longspan.patterns import Window
+    >>> explain([Window(2)] * 3, 100, gflops=100).receptive_field.tokens
+    array([ 5,  9, 13])
     """
-    looked = subject(model)
-    config, layout = looked.config, looked.layout(length, marked)
+    inspected = subject(model, heads, head_size)
+    config, layout = inspected.config, inspected.layout(length, marked)
     calls = config.calls(layout)
     if gflops is None:
-        short = config.calls(looked.layout(min(layout.size, CALIBRATED)))
-        speed = measure(config, max({call for layer in short for call in layer}, key=_pairs(config.heads)))
+        speed = measure(config, _heaviest(inspected, layout))
     else:
-        speed = given(*gflops) if isinstance(gflops, tuple) else given(gflops)
-    work = trial(config, layout)
-    return ModelReport(
-        subject=looked,
+        speed = stated(*gflops) if isinstance(gflops, tuple) else stated(gflops)
+    work = Work() if isinstance(config, Stack) else dry_run(config, layout)
+    return CostReport(
+        subject=inspected,
         layout=layout,
-        calls=tuple(_reports(calls, config, layout, work)),
+        attention=tuple(attention_costs(calls, layout, config, work)),
         work=work,
         speed=speed,
-        field=field(calls, layout, heads=config.heads),
+        receptive_field=receptive_field(calls, layout, heads=config.heads),
         threads=torch.get_num_threads(),
     )
 
 
-def _planned(call: Call, heads: int) -> Plan:
-    return plan(call.pattern, call.queries, call.keys, heads=heads)
+def _heaviest(inspected: Subject, layout: Layout) -> Call:
+    """The attention that computes the most pairs, on a document short enough to be timed soon."""
+    if isinstance(inspected.config, Stack):
+        short = layout.take(np.arange(min(layout.size, _TIMED)))
+    else:
+        short = inspected.layout(min(layout.size, _TIMED))
+    calls = {call for layer in inspected.config.calls(short) for call in layer}
+    return max(calls, key=lambda call: planned_for(call, inspected.config.heads).pairs_computed)
 
 
-def _pairs(heads: int) -> Any:
-    """What a call computes, to find the one that matters most."""
-    return lambda call: _planned(call, heads).pairs_computed
-
-
-def _reports(calls: Calls, config: EncoderConfig, layout: Layout, work: Work) -> Iterator[CallReport]:
-    """Each distinct call once, with the layers that make it."""
-    size = config.width // config.heads
-    dense = config.heads * int((layout.lengths.astype("int64") ** 2).sum())
-    made = [call for layer in calls for call in layer]
-    wider = dict.fromkeys(made, 1.0)
-    if len(work.attends) == len(made):  # a model may compute a call in another form that costs more
-        for call, (rows, _, heads, wide) in zip(made, work.attends, strict=True):
-            wider[call] = rows * heads * wide / max(call.queries.size * config.width, 1)
-    for call in wider:
-        pairs = _planned(call, config.heads)
-        yield CallReport(
-            layers=tuple(number for number, layer in enumerate(calls) if call in layer),
-            name=call.name,
-            pattern=repr(at_one_length(call.pattern, call.queries)),
-            useful=pairs.pairs_allowed,
-            computed=pairs.pairs_computed,
-            share=pairs.pairs_allowed / max(dense, 1),
-            plan_bytes=pairs.arrays.nbytes,
-            scratch_bytes=scratch(pairs, size),
-            flops=int(FLOPS * size * pairs.pairs_computed * wider[call]),
-        )
+def _megabytes(size: int, digits: int) -> str:
+    return f"{size / 2**20:,.{digits}f} MB"
 
 
 def _time(seconds: float) -> str:

@@ -1,6 +1,6 @@
-"""What is looked at: a model by its config alone, and a document as it would be given one."""
+"""What is inspected: a model by its config alone, or patterns; and a document as it would be given one."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -10,14 +10,16 @@ from longspan.checkpoints.default import cache_folder
 from longspan.checkpoints.families import read_config
 from longspan.checkpoints.files import inside, read_json, resolve
 from longspan.checkpoints.sentence_transformers import read_modules
-from longspan.engine.explain import plural
 from longspan.errors import bad, whole
 from longspan.inspect.presets import PRESETS
+from longspan.inspect.stack import Stack, stack
 from longspan.layout import Layout
 from longspan.models.config import EncoderConfig
 from longspan.models.longformer import LongformerConfig
 from longspan.models.seq2seq import Seq2SeqConfig
 from longspan.models.stitched import StitchedConfig
+from longspan.patterns.base import Pattern
+from longspan.words import plural
 
 USUAL = 4096
 """Tokens of the document, unless the model reads fewer or others are asked for."""
@@ -30,10 +32,10 @@ KINDS = (
 
 @dataclass(frozen=True)
 class Subject:
-    """A model that is looked at."""
+    """A model, or patterns alone."""
 
     name: str
-    config: EncoderConfig
+    config: EncoderConfig | Stack
 
     @property
     def family(self) -> str:
@@ -43,40 +45,71 @@ class Subject:
         """
         return type(self.config).__name__.removesuffix("Config")
 
-    def told(self, layout: Layout, beside: int) -> str:
-        """The document in words; `beside` are the global tokens of a stream of their own.
+    @property
+    def sizes(self) -> str:
+        """The layers and heads in words.
 
-        >>> subject("default").told(subject("default").layout(1024), 0)
+        >>> subject("bigbird-base").sizes
+        'BigBird, 12 layers of width 768, 12 heads'
+        """
+        layers, heads = plural(self.config.layers, "layer"), plural(self.config.heads, "head")
+        if isinstance(self.config, Stack):
+            return f"{layers}, {heads} of size {self.config.head_size}"
+        return f"{self.family}, {layers} of width {self.config.width:,}, {heads}"
+
+    def describe(self, layout: Layout, beside: int) -> str:
+        """The documents in words; `beside` are the global tokens of a stream of their own.
+
+        >>> subject("default").describe(subject("default").layout(1024), 0)
         'one document of 1,024 tokens with 8 blocks'
         """
         marks = "block" if isinstance(self.config, StitchedConfig) else "global token"
         marked = layout.marked_rows.size + beside
         own = " beside" * bool(beside)
         words = f" with {plural(marked, marks)}{own}" if marked else ""
-        return f"one document of {plural(layout.size, 'token')}{words}"
+        tokens, many = plural(layout.size, "token"), layout.documents != 1
+        rows = f"{tokens} in {plural(layout.documents, 'document')}" if many else f"one document of {tokens}"
+        return f"{rows}{words}"
 
-    def layout(self, length: int | None = None, marked: Iterable[int] | None = None) -> Layout:
+    def layout(self, length: int | Layout | None = None, marked: Iterable[int] | None = None) -> Layout:
         """One document; its marked tokens are those that the model's family usually marks, unless given.
 
         >>> subject("longformer-base").layout(100)
         Layout(100 rows, document of 100, 1 marked)
         """
+        if isinstance(length, Layout):
+            if marked is not None:
+                raise bad("marked", "said by the layout itself", marked)
+            whole("length", length.size, 1)
+            return length
         size = whole("length", min(self.config.longest, USUAL) if length is None else length, 1)
         if marked is None:
             marked = _usual(self.config, size)
         return Layout.packed([size], marked=[marked])
 
 
-def subject(model: EncoderConfig | str | Path) -> Subject:
-    """A config, or what a name stands for; of a folder or a model on the hub only config.json is read.
+def subject(
+    model: EncoderConfig | Pattern | Sequence[Pattern] | str | Path,
+    heads: int | None = None,
+    head_size: int | None = None,
+) -> Subject:
+    """A config, patterns, or what a name stands for; of a folder or a hub model only config.json is read.
 
-    >>> subject("longformer-base").config.radius[0]
-    256
+    >>> subject("longformer-base").config.heads
+    12
     """
+    if isinstance(model, Pattern):
+        model = [model]
+    if isinstance(model, Sequence) and not isinstance(model, str):
+        layers = stack(model, heads, head_size)
+        return Subject(layers.name, layers)
+    for name, value in (("heads", heads), ("head_size", head_size)):
+        if value is not None:
+            raise bad(name, "given for patterns only, as a model has its own", value)
     if isinstance(model, EncoderConfig):
         return Subject(type(model).__name__.removesuffix("Config"), model)
     if not isinstance(model, (str, Path)):
-        raise bad("model", f"a config or {KINDS}", type(model).__name__)
+        raise bad("model", f"a config, patterns, or {KINDS}", type(model).__name__)
     name, folder = str(model), folder_of(model)
     if folder is None and name in PRESETS:
         return Subject(name, PRESETS[name])
@@ -117,7 +150,7 @@ def _small(names: Iterable[str]) -> list[str]:
     ]
 
 
-def _usual(config: EncoderConfig, length: int) -> Iterable[int]:
+def _usual(config: EncoderConfig | Stack, length: int) -> Iterable[int]:
     """The first token as for classification, or the beginnings of blocks."""
     if isinstance(config, StitchedConfig):
         return range(0, length, config.block)

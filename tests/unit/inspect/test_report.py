@@ -1,56 +1,66 @@
-"""What a model costs, against counting by hand."""
+"""What models and patterns cost, against counting by hand."""
 
 import json
 import math
+from typing import Any
 
 import numpy as np
 import pytest
 import torch
 
+from longspan.engine.plan import plan
 from longspan.errors import InputError
 from longspan.inspect.advice import halving
-from longspan.inspect.report import ModelReport, explain
-from longspan.inspect.speed import given, measure
+from longspan.inspect.dry_run import dry_run
+from longspan.inspect.report import CostReport, explain
+from longspan.inspect.speed import measure, stated
 from longspan.inspect.subject import Subject
-from longspan.inspect.trial import trial
 from longspan.layout import Layout
 from longspan.models.bert import BertConfig
 from longspan.models.config import EncoderConfig
 from longspan.models.encoders import ENCODERS
 from longspan.models.longformer import LongformerConfig
+from longspan.patterns import Full, Window
 from unit.inspect.models import layout_of, subjects
 from unit.models.tiny import SIZES, some_ids
 
+LAYOUT = Layout.packed([60, 200], marked=[[], [0, 130]])
 EVERY = pytest.mark.parametrize("name", subjects())
 
 
-def told(config: EncoderConfig | str, length: int = 97) -> ModelReport:
+def report_on(config: EncoderConfig | str, length: int = 97) -> CostReport:
     return explain(config, length, gflops=(50, 25))
+
+
+def as_json(report: CostReport) -> dict[str, Any]:
+    """What a program reads that parses it strictly."""
+    found: dict[str, Any] = json.loads(json.dumps(report.as_json(), allow_nan=False))
+    return found
 
 
 @EVERY
 def test_pairs_are_those_that_the_patterns_allow(name: str) -> None:
     config = subjects()[name]
-    report = told(config)
-    for call in report.calls:
-        (made,) = (one for one in config.calls(report.layout)[call.layers[0]] if one.name == call.name)
-        found = [made.pattern.head(h).matrix(made.queries, made.keys) > 0 for h in range(config.heads)]
-        assert call.useful == np.count_nonzero(found)
-        assert call.computed >= call.useful
-        assert call.share == call.useful / (config.heads * 97**2)
-    assert sorted({layer for call in report.calls for layer in call.layers}) == list(range(config.layers))
+    report = report_on(config)
+    for cost in report.attention:
+        (call,) = (one for one in config.calls(report.layout)[cost.layers[0]] if one.name == cost.name)
+        heads = [call.pattern.head(h).matrix(call.queries, call.keys) > 0 for h in range(config.heads)]
+        assert cost.useful == np.count_nonzero(heads)
+        assert cost.computed >= cost.useful
+        assert cost.share == cost.useful / (config.heads * 97**2)
+    assert sorted({layer for cost in report.attention for layer in cost.layers}) == list(range(config.layers))
     assert report.dense == config.layers * config.heads * 97**2
 
 
 @EVERY
-def test_a_trial_counts_the_parameters_and_leaves_nothing_behind(name: str) -> None:
+def test_a_dry_run_counts_the_parameters_and_leaves_nothing_behind(name: str) -> None:
     config, layout = subjects()[name], layout_of(name)
-    work = trial(config, layout)
+    work = dry_run(config, layout)
     model = ENCODERS[type(config)](config).eval()
     assert work.parameters == sum(parameter.numel() for parameter in model.parameters())
     with torch.no_grad():
-        assert model(some_ids(layout.size), layout).isfinite().all()  # with the plans that the trial made
-    assert work.held >= 4 * layout.size * 5 * config.width
+        assert model(some_ids(layout.size), layout).isfinite().all()  # with the plans that the dry run made
+    assert work.activation_bytes >= 4 * layout.size * 5 * config.width
 
 
 @pytest.mark.parametrize("name", ["bert", "windowed", "mpnet", "bigbird", "shared", "stitched"])
@@ -58,7 +68,7 @@ def test_products_are_those_of_the_linear_layers(name: str) -> None:
     config = subjects()[name]
     rows, width, inner = 50, config.width, config.feed_forward
     marked = [range(0, rows, 16)] if name == "stitched" else None
-    found = trial(config, Layout.packed([rows], marked=marked)).products
+    found = dry_run(config, Layout.packed([rows], marked=marked)).linear_flops
     assert found == config.layers * 2 * rows * (4 * width**2 + 2 * width * inner)
 
 
@@ -67,14 +77,14 @@ def test_global_rows_cost_their_projections_or_their_wide_queries() -> None:
         **SIZES, radius=4
     )  # 24 wide with 2 heads: 11 global tokens are few, 12 are many
     few, many = (explain(config, 90, marked=range(count), gflops=50) for count in (11, 12))
-    assert few.calls[1].flops == 4 * 11 * 90 * 24 * 2  # each head's query is as wide as the model
-    assert many.calls[1].flops == 4 * 12 * 90 * 24
+    assert few.attention[1].flops == 4 * 11 * 90 * 24 * 2  # each head's query is as wide as the model
+    assert many.attention[1].flops == 4 * 12 * 90 * 24
     assert many.flops["linear"] - few.flops["linear"] > 3 * 2 * 2 * 70 * 24**2
 
 
 @EVERY
 def test_longer_documents_take_longer(name: str) -> None:
-    reports = [told(subjects()[name], length) for length in (16, 64, 128, 256)]
+    reports = [report_on(subjects()[name], length) for length in (16, 64, 128, 256)]
     for kind in ("linear", "attention"):
         spent = [report.seconds[kind] for report in reports]
         assert spent == sorted(spent)
@@ -87,7 +97,7 @@ def test_longer_documents_take_longer(name: str) -> None:
 
 
 def test_time_is_work_by_speed() -> None:
-    report = told("longformer-base", 512)
+    report = report_on("longformer-base", 512)
     assert report.seconds["linear"] == pytest.approx(report.flops["linear"] / 50e9)
     assert report.seconds["attention"] == pytest.approx(report.flops["attention"] / 25e9)
     assert report.seconds["rest"] == 0
@@ -98,7 +108,7 @@ def test_time_is_work_by_speed() -> None:
 
 def test_full_attention_is_what_a_model_without_a_pattern_takes() -> None:
     sizes = {**SIZES, "positions": 2048}
-    sparse, full = told(BertConfig(**sizes, radius=8), 1024), told(BertConfig(**sizes), 1024)
+    sparse, full = report_on(BertConfig(**sizes, radius=8), 1024), report_on(BertConfig(**sizes), 1024)
     assert sparse.full == pytest.approx(full.total)
     assert full.full == pytest.approx(full.total)
     assert sparse.total < full.total
@@ -116,7 +126,7 @@ def test_the_machine_is_measured_in_about_a_second() -> None:
 
 
 def test_stated_speeds_are_checked() -> None:
-    assert math.isinf(given(3).light)
+    assert math.isinf(stated(3).light)
     for wrong in (0, -1, math.nan):
         with pytest.raises(InputError, match="`gflops` must be more than 0"):
             explain("bert-base", 64, gflops=wrong)
@@ -127,7 +137,7 @@ def test_stated_speeds_are_checked() -> None:
 
 
 def test_the_text_says_what_dominates() -> None:
-    lines = str(told("longformer-base", 4096)).splitlines()
+    lines = str(report_on("longformer-base", 4096)).splitlines()
     assert lines[0] == "longformer-base: Longformer, 12 layers of width 768, 12 heads, 148.1 M parameters"
     assert lines[1] == "one document of 4,096 tokens with 1 global token"
     assert any(line.startswith("layers 0 to 11  window") for line in lines)
@@ -135,12 +145,12 @@ def test_the_text_says_what_dominates() -> None:
     (bar,) = (line for line in lines if "linear layers      " in line)
     assert bar.count("█") > 16
     assert not any(line != line.rstrip() for line in lines)
-    assert told("longformer-base", 64)._repr_html_().startswith("<pre>longformer-base")
+    assert report_on("longformer-base", 64)._repr_html_().startswith("<pre>longformer-base")
 
 
 def test_everything_is_json() -> None:
     for name in ("poolingformer-base", "etc-base", "default"):
-        found = json.loads(json.dumps(told(name, 300).as_json(), allow_nan=False))
+        found = as_json(report_on(name, 300))
         assert found["model"] == name
         assert len(found["receptive_field"]) == found["layers"]
         assert found["pairs"]["useful"] <= found["pairs"]["computed"]
@@ -171,3 +181,79 @@ def test_a_window_that_never_sees_all_is_told_of_global_tokens() -> None:
 def test_where_a_pattern_begins_to_save() -> None:
     assert halving(Subject("x", LongformerConfig(**SIZES | {"positions": 4096}, radius=64))) == 256
     assert halving(Subject("x", BertConfig(**SIZES))) is None
+
+
+def test_patterns_cost_what_their_plans_say() -> None:
+    stack = [Window(3), Window(9), Window(3)]
+    plans = [plan(pattern, LAYOUT, heads=2) for pattern in stack]
+    report = explain(stack, LAYOUT, heads=2, head_size=32, gflops=50)
+    assert report.useful == sum(p.pairs_allowed for p in plans)
+    assert report.computed == sum(p.pairs_computed for p in plans)
+    assert report.dense == sum(p.pairs_dense for p in plans) == 3 * 2 * (60**2 + 200**2)
+    assert report.memory["plans"] == plans[0].arrays.nbytes + plans[1].arrays.nbytes  # equal layers share one
+    assert report.seconds == {"linear": 0, "attention": pytest.approx(report.total), "rest": 0}
+    assert report.total == pytest.approx(4 * 32 * report.computed / 50e9)
+    assert [cost.layers for cost in report.attention] == [(0, 2), (1,)]
+    assert 0 < report.attention[0].scratch_bytes <= 8 << 20
+    assert report.advice == ()
+
+
+def test_a_layer_of_a_stack_has_a_field_and_a_graph_of_its_own() -> None:
+    report = explain([Window((1, 8), dilation=(4, 1)), Full()], LAYOUT, gflops=50)
+    assert [cost.sees for cost in report.attention] == [17, 200]
+    assert report.receptive_field.tokens.tolist() == [17, 200]
+    assert [cost.graph.star for cost in report.attention if cost.graph] == [False, True]
+
+
+def test_a_graph_is_told_of_models_whose_layers_are_one_attention() -> None:
+    (cost,) = report_on("bigbird-base", 1024).attention
+    assert cost.graph is not None
+    assert cost.graph.diameter == 2
+    assert [cost.graph for cost in report_on("longformer-base", 64).attention] == [None, None]
+
+
+def test_the_text_on_patterns_says_what_there_is() -> None:
+    report = explain([Window(3)] * 4 + [Full()], LAYOUT, heads=2, gflops=80)
+    lines = str(report).splitlines()
+    assert lines[0] == "Window(3), Full(): 5 layers, 2 heads of size 64"
+    assert lines[1] == "260 tokens in 2 documents with 2 global tokens"
+    assert lines[3].split() == [
+        "sees",
+        "useful",
+        "pairs",
+        "computed",
+        "of",
+        "full",
+        "plan",
+        "time",
+        "pattern",
+    ]
+    assert lines[4].startswith("layers 0 to 3     7 ")
+    assert lines[6].startswith("together        200 ")
+    assert "graph     layer 4: a star, diameter 1, second eigenvalue 0.000" in lines
+    assert any(line.endswith("predicted (80 GFLOP/s in attention; as given)") for line in lines)
+    assert "linear" not in str(report)
+    assert "together" not in str(explain(Window(3), 60, gflops=80))
+
+
+def test_patterns_are_json_too() -> None:
+    found = as_json(explain(Window(3), 60, heads=2))
+    assert found["attention"][0]["pattern"] == "Window(3)"
+    assert found["attention"][0]["words"].startswith("A token sees itself, 3 tokens")
+    assert found["attention"][0]["graph"]["diameter"] == 20
+    assert found["speed"]["linear_gflops"] is None
+    assert found["speed"]["attention_gflops"] > 0
+    assert found["parameters"] == found["memory_bytes"]["weights"] == 0
+
+
+def test_what_only_patterns_take_is_refused_for_models() -> None:
+    with pytest.raises(InputError, match="`head_size` must be given for patterns only"):
+        explain("bert-base", 64, head_size=32)
+    with pytest.raises(InputError, match="`head_size` must be at least 1, but is 0"):
+        explain(Full(), 64, head_size=0)
+    with pytest.raises(InputError, match="`patterns` must be patterns, one for each layer"):
+        explain([Full(), "Full()"], 64)  # type: ignore[list-item]
+    with pytest.raises(InputError, match="`length` must be at least 1, but is 0"):
+        explain(Full(), Layout.packed([]))
+    with pytest.raises(InputError, match="`marked` must be said by the layout itself"):
+        explain(Full(), Layout.packed([9]), marked=[0])

@@ -15,6 +15,7 @@ from longspan.inspect.presets import PRESETS
 from longspan.inspect.subject import names_a_model, subject
 from longspan.models.bert import BertConfig
 from longspan.models.longformer import LongformerConfig
+from longspan.patterns import Full, Window
 
 WRITTEN = {"model_type": "longformer", "attention_window": 64, "num_hidden_layers": 3, "hidden_size": 48}
 WRITTEN |= {"num_attention_heads": 4}
@@ -75,6 +76,13 @@ def test_a_config_is_a_model_too() -> None:
     assert subject(BertConfig(layers=2)).family == "Bert"
 
 
+def test_patterns_have_the_heads_that_they_list_or_twelve() -> None:
+    assert subject([Full(), Window((1, 2, 3))]).config.heads == 3
+    assert subject(Full()).config.heads == 12
+    assert subject(Full(), heads=5, head_size=16).config.width == 80
+    assert subject(Full()).layout().size == 4096
+
+
 @pytest.mark.parametrize("name", PRESETS)
 def test_every_preset_can_be_laid_out(name: str) -> None:
     found = subject(name)
@@ -90,7 +98,7 @@ def test_a_name_of_nothing_is_refused_with_all_that_there_is(wrong: str) -> None
 
 
 def test_what_is_no_name_is_refused() -> None:
-    with pytest.raises(InputError, match="`model` must be a config or a folder"):
+    with pytest.raises(InputError, match="`model` must be a config, patterns, or a folder"):
         subject(7)  # type: ignore[arg-type]
 
 

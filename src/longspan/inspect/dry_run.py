@@ -1,0 +1,117 @@
+"""A forward pass without numbers: what a model multiplies and holds, counted as its own code asks for it."""
+
+from dataclasses import dataclass, field, replace
+
+import torch
+from torch import Tensor
+from torch._ops import OpOverload
+from torch.multiprocessing.reductions import StorageWeakRef
+from torch.utils._python_dispatch import TorchDispatchMode
+
+from longspan.checkpoints.fit import NothingDrawn
+from longspan.layout import Layout
+from longspan.models.config import EncoderConfig
+from longspan.models.encoders import ENCODERS
+
+_ATEN = torch.ops.aten
+_PRODUCTS = {_ATEN.mm, _ATEN.addmm, _ATEN.bmm, _ATEN.baddbmm}
+_ACTIVATIONS = {_ATEN.gelu, _ATEN.relu, _ATEN.silu, _ATEN.tanh}
+_LIGHT = {_ATEN.native_layer_norm, _ATEN.embedding, _ATEN.copy_, _ATEN.index, _ATEN.add}
+
+
+@dataclass(frozen=True, kw_only=True)
+class Work:
+    """What one forward pass takes; attention is counted apart, from its plans."""
+
+    parameters: int = 0
+    linear_flops: int = 0
+    "Floating-point operations of matrix products."
+    activated: int = 0
+    "Numbers that go through an activation."
+    light: int = 0
+    "Numbers that norms, embeddings and copies write."
+    activation_bytes: int = 0
+    "Memory of intermediate results at the highest."
+    attentions: tuple[tuple[int, int, int, int], ...] = ()
+    "Queries, keys, heads and head size of each attention, in order."
+
+
+def dry_run(config: EncoderConfig, layout: Layout) -> Work:
+    """One forward pass on torch's meta device: shapes only, so it takes no memory and hardly any time.
+
+    >>> from longspan.models.bert import BertConfig
+    >>> tiny = BertConfig(vocab_size=9, width=8, layers=2, heads=2, feed_forward=16)
+    >>> work = dry_run(tiny, Layout.packed([5]))
+    >>> work.linear_flops == 2 * 2 * 5 * (8 * 24 + 8 * 8 + 2 * 8 * 16)
+    True
+    """
+    longest = int(layout.lengths.max(initial=1))
+    if config.longest < longest:  # a longer table of positions costs next to nothing
+        config = replace(config, positions=longest)
+    with torch.device("meta"), NothingDrawn():
+        model = ENCODERS[type(config)](config).eval()
+        ids = torch.zeros(layout.size, dtype=torch.long)
+    counter = _Counter({parameter.untyped_storage()._cdata for parameter in model.parameters()})
+    with torch.no_grad(), counter:
+        model(ids, layout)
+    return Work(
+        parameters=sum(parameter.numel() for parameter in model.parameters()),
+        linear_flops=counter.flops,
+        activated=counter.activated,
+        light=counter.light,
+        activation_bytes=counter.most,
+        attentions=tuple(counter.attentions),
+    )
+
+
+@dataclass
+class _Counter(TorchDispatchMode):
+    """Counts what every operation would do, and the memory that is in use after it."""
+
+    weights: set[int]
+    flops: int = 0
+    activated: int = 0
+    light: int = 0
+    most: int = 0
+    attentions: list[tuple[int, int, int, int]] = field(default_factory=list)
+    live: dict[int, tuple[StorageWeakRef, int]] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        super().__init__()  # type: ignore[no-untyped-call]
+
+    def __torch_dispatch__(
+        self,
+        func: OpOverload[..., object],
+        types: object,
+        args: tuple[object, ...] = (),
+        kwargs: dict[str, object] | None = None,
+    ) -> object:
+        if func is _ATEN._local_scalar_dense.default:
+            return 0  # models look at ids only to check them
+        result = func(*args, **(kwargs or {}))
+        inputs = [arg for arg in args if isinstance(arg, Tensor)]
+        outputs = [
+            out
+            for out in (result if isinstance(result, (tuple, list)) else (result,))
+            if isinstance(out, Tensor)
+        ]
+        kind, written = func.overloadpacket, outputs[0].numel() if outputs else 0
+        if kind in _PRODUCTS:
+            self.flops += 2 * written * inputs[-1].shape[-2]
+        elif kind in _ACTIVATIONS:
+            self.activated += written
+        elif kind in _LIGHT:
+            self.light += written
+        elif kind is torch.ops.longspan.attend:
+            rows, heads, size = inputs[0].shape
+            self.attentions.append((rows, len(inputs[1]), heads, size))
+        if not inputs or inputs[0].device.type == "meta":  # not a plan's arrays on their way
+            self._hold(outputs)
+        return result
+
+    def _hold(self, outputs: list[Tensor]) -> None:
+        for storage in (tensor.untyped_storage() for tensor in outputs):
+            if storage.device.type == "meta" and storage._cdata not in self.weights:
+                self.live[storage._cdata] = StorageWeakRef(storage), storage.nbytes()
+        self.live = {key: held for key, held in self.live.items() if not held[0].expired()}
+        self.most = max(self.most, sum(size for _, size in self.live.values()))
