@@ -130,7 +130,7 @@ def explain(arguments: argparse.Namespace) -> int:
     from longspan.inspect.report import explain as report_on
 
     options = {"heads": arguments.heads, "head_size": arguments.size, "gflops": arguments.gflops}
-    if any([is_model(text) for text in arguments.what]):
+    if any(is_model(text) for text in arguments.what):
         if len(arguments.what) > 1:
             raise bad("WHAT", "one model, or patterns alone", arguments.what)
         if arguments.repeat is not None:
