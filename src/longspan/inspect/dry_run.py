@@ -7,6 +7,7 @@ from torch import Tensor
 from torch._ops import OpOverload
 from torch.multiprocessing.reductions import StorageWeakRef
 from torch.utils._python_dispatch import TorchDispatchMode
+from torch.utils._pytree import tree_leaves
 
 from longspan.checkpoints.fit import NothingDrawn
 from longspan.layout import Layout
@@ -19,7 +20,7 @@ _ACTIVATIONS = {_ATEN.gelu, _ATEN.relu, _ATEN.silu, _ATEN.tanh}
 _LIGHT = {_ATEN.native_layer_norm, _ATEN.embedding, _ATEN.copy_, _ATEN.index, _ATEN.add}
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(kw_only=True)
 class Work:
     """What one forward pass takes; attention is counted apart, from its plans."""
 
@@ -32,7 +33,7 @@ class Work:
     "Numbers that norms, embeddings and copies write."
     activation_bytes: int = 0
     "Memory of intermediate results at the highest."
-    attentions: tuple[tuple[int, int, int, int], ...] = ()
+    attentions: list[tuple[int, int, int, int]] = field(default_factory=list)
     "Queries, keys, heads and head size of each attention, in order."
 
 
@@ -51,29 +52,19 @@ def dry_run(config: EncoderConfig, layout: Layout) -> Work:
     with torch.device("meta"), NothingDrawn():
         model = ENCODERS[type(config)](config).eval()
         ids = torch.zeros(layout.size, dtype=torch.long)
-    counter = _Counter({parameter.untyped_storage()._cdata for parameter in model.parameters()})
-    with torch.no_grad(), counter:
+    work = Work(parameters=sum(parameter.numel() for parameter in model.parameters()))
+    weights = {parameter.untyped_storage()._cdata for parameter in model.parameters()}
+    with torch.no_grad(), _Counter(work, weights):
         model(ids, layout)
-    return Work(
-        parameters=sum(parameter.numel() for parameter in model.parameters()),
-        linear_flops=counter.flops,
-        activated=counter.activated,
-        light=counter.light,
-        activation_bytes=counter.most,
-        attentions=tuple(counter.attentions),
-    )
+    return work
 
 
 @dataclass
 class _Counter(TorchDispatchMode):
     """Counts what every operation would do, and the memory that is in use after it."""
 
+    work: Work
     weights: set[int]
-    flops: int = 0
-    activated: int = 0
-    light: int = 0
-    most: int = 0
-    attentions: list[tuple[int, int, int, int]] = field(default_factory=list)
     live: dict[int, tuple[StorageWeakRef, int]] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
@@ -90,21 +81,17 @@ class _Counter(TorchDispatchMode):
             return 0  # models look at ids only to check them
         result = func(*args, **(kwargs or {}))
         inputs = [arg for arg in args if isinstance(arg, Tensor)]
-        outputs = [
-            out
-            for out in (result if isinstance(result, (tuple, list)) else (result,))
-            if isinstance(out, Tensor)
-        ]
+        outputs = [leaf for leaf in tree_leaves(result) if isinstance(leaf, Tensor)]
         kind, written = func.overloadpacket, outputs[0].numel() if outputs else 0
         if kind in _PRODUCTS:
-            self.flops += 2 * written * inputs[-1].shape[-2]
+            self.work.linear_flops += 2 * written * inputs[-1].shape[-2]
         elif kind in _ACTIVATIONS:
-            self.activated += written
+            self.work.activated += written
         elif kind in _LIGHT:
-            self.light += written
+            self.work.light += written
         elif kind is torch.ops.longspan.attend:
             rows, heads, size = inputs[0].shape
-            self.attentions.append((rows, len(inputs[1]), heads, size))
+            self.work.attentions.append((rows, len(inputs[1]), heads, size))
         if not inputs or inputs[0].device.type == "meta":  # not a plan's arrays on their way
             self._hold(outputs)
         return result
@@ -114,4 +101,5 @@ class _Counter(TorchDispatchMode):
             if storage.device.type == "meta" and storage._cdata not in self.weights:
                 self.live[storage._cdata] = StorageWeakRef(storage), storage.nbytes()
         self.live = {key: held for key, held in self.live.items() if not held[0].expired()}
-        self.most = max(self.most, sum(size for _, size in self.live.values()))
+        used = sum(size for _, size in self.live.values())
+        self.work.activation_bytes = max(self.work.activation_bytes, used)

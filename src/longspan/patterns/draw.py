@@ -60,15 +60,15 @@ def draw(
 
 def panel_lines(panel: Panel) -> list[str]:
     """A panel as text: a digit where a key counts twice or more, shades where a cell holds many pairs."""
-    numbers = [str(position) for position in panel.rows.position]
+    numbers = [str(position) for position in panel.position]
     gutter = max(map(len, numbers), default=0)
     lines = []
-    if panel.columns.marked.any():
-        lines.append(" " * (gutter + 2) + " ".join("*" if m else " " for m in panel.columns.marked).rstrip())
+    if panel.marked_columns.any():
+        lines.append(" " * (gutter + 2) + " ".join("*" if m else " " for m in panel.marked_columns).rstrip())
     for row, number in enumerate(numbers):
-        if panel.rows.opens[row]:
+        if panel.opens[row]:
             lines.append("")
-        mark = "*" if panel.rows.marked[row] else " "
+        mark = "*" if panel.marked_rows[row] else " "
         cells = " ".join(_cell(panel, row, column) for column in range(panel.part.shape[1]))
         lines.append(f"{number:>{gutter}}{mark} {cells}".rstrip())
     return lines

@@ -5,7 +5,7 @@ from textwrap import wrap
 
 import numpy as np
 
-from longspan.patterns.panel import Axis, Panel, Part
+from longspan.patterns.panel import Panel, Part
 from longspan.patterns.svg import COLORS, dot, shaded, square, text
 
 EDGE = 30
@@ -91,14 +91,11 @@ def _panel(panel: Panel, colors: dict[Key, int], x: float, y: float, unit: float
             kind = f"{letter}{colors[part.source, part.kind]}"
             yield from shaded(kind, panel.share * cells, gap=0.1 if unit > 5 else 0.0)
     yield "</g>"
-    yield from (dot("ink", x + along, y - 4, radius) for along, radius in _marks(panel.columns, unit))
-    yield from (dot("ink", x - 4, y + along, radius) for along, radius in _marks(panel.rows, unit))
-
-
-def _marks(axis: Axis, unit: float) -> Iterator[tuple[float, float]]:
-    """Where the dot of each marked cell stands along an axis, and its radius."""
     radius = min(2.4, max(unit / 2, 1.5))
-    yield from (((cell + 0.5) * unit, radius) for cell in np.flatnonzero(axis.marked).tolist())
+    for cell in np.flatnonzero(panel.marked_columns):
+        yield dot("ink", x + (cell + 0.5) * unit, y - 4, radius)
+    for cell in np.flatnonzero(panel.marked_rows):
+        yield dot("ink", x - 4, y + (cell + 0.5) * unit, radius)
 
 
 def _legend(

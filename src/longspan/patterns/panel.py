@@ -45,16 +45,6 @@ class Part:
 
 
 @dataclass(frozen=True, eq=False)
-class Axis:
-    """One side of a panel, a cell for every `scale` rows of the layout."""
-
-    position: IntArray
-    marked: BoolArray
-    opens: BoolArray
-    "The cell begins another document than the cell before."
-
-
-@dataclass(frozen=True, eq=False)
 class Panel:
     """What queries see, the rows, of keys, the columns; arrays are (rows, columns) of cells."""
 
@@ -73,8 +63,12 @@ class Panel:
     "The cell holds pairs of one document."
     allowed: float
     "The share of the pairs inside documents that are allowed."
-    rows: Axis
-    columns: Axis
+    position: IntArray
+    "(rows,): of the first query of each."
+    opens: BoolArray
+    "(rows,): the cell begins another document than the cell above."
+    marked_rows: BoolArray
+    marked_columns: BoolArray
 
     @property
     def sources(self) -> str:
@@ -113,6 +107,7 @@ def panel(
             claims = _in_cells(_counts(part, source, rows), scale).any(axis=(2, 3))
             claimed[band][claims] = number
             alive[number] |= claims.any()
+    document = queries.sites.document[::scale]
     named = tuple(
         _named(source, shown) if alive[number] else None for number, (source, shown, _) in enumerate(parts)
     )
@@ -125,8 +120,10 @@ def panel(
         share=share,
         inside=inside,
         allowed=allowed / max(total, 1),
-        rows=_axis(queries, scale, marks),
-        columns=_axis(keys, scale, marks),
+        position=queries.sites.position[::scale],
+        opens=np.diff(document, prepend=document[:1]) != 0,
+        marked_rows=_marked(queries, scale) & marks,
+        marked_columns=_marked(keys, scale) & marks,
     )
 
 
@@ -178,9 +175,7 @@ def _in_cells(matrix: IntArray, scale: int) -> IntArray:
     return filled.reshape(height // scale, scale, width // scale, scale).swapaxes(1, 2)
 
 
-def _axis(layout: Layout, scale: int, marks: bool) -> Axis:
-    site = layout.sites
-    document, position = site.document[::scale], site.position[::scale]
-    marked = np.pad(site.marked & marks, (0, -layout.size % scale)).reshape(-1, scale)
-    opens = np.diff(document, prepend=document[:1]) != 0
-    return Axis(position, np.any(marked, axis=1), opens)
+def _marked(layout: Layout, scale: int) -> BoolArray:
+    """(cells,): those that hold a marked token."""
+    cells = np.pad(layout.sites.marked, (0, -layout.size % scale)).reshape(-1, scale)
+    return np.logical_or.reduce(cells, axis=1)

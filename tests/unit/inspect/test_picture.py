@@ -76,7 +76,7 @@ def test_a_panel_shades_cells_by_what_is_allowed() -> None:
     share = dense.reshape(30, 4, 30, 4).mean(axis=(1, 3))
     assert np.allclose(panel.share, share)
     assert panel.allowed == dense.mean()
-    assert np.flatnonzero(panel.rows.marked).tolist() == [0]
+    assert np.flatnonzero(panel.marked_rows).tolist() == [0]
 
 
 def test_heads_that_differ_are_drawn_apart() -> None:
