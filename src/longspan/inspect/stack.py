@@ -44,7 +44,7 @@ class Stack:
 
     def calls(self, layout: Layout) -> Calls:
         """One attention in each layer."""
-        return tuple((Call(name="", pattern=one, queries=layout, keys=layout),) for one in self.patterns)
+        return tuple((Call(name="", pattern=p, queries=layout, keys=layout),) for p in self.patterns)
 
 
 def stack(patterns: Sequence[Pattern], heads: int | None = None, head_size: int | None = None) -> Stack:

@@ -53,7 +53,7 @@ def draw(
     left_out = len(groups) - len(panels)
     if style == "svg":
         return _svg(repr(pattern), panels, left_out)
-    lines = [line for one in panels for line in [one.title] * bool(one.title) + panel_lines(one)]
+    lines = [line for drawn in panels for line in ([drawn.title] if titled else []) + panel_lines(drawn)]
     rest = [f"(and {left_out} more that are not drawn)"] * bool(left_out)
     return "\n".join([repr(pattern), *lines, *rest])
 

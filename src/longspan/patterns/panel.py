@@ -97,7 +97,8 @@ def panel(
     step = max(1, _BAND // max(scale * keys.size, 1))
     for first in range(0, shape[0], step):
         band, rows = slice(first, first + step), np.arange(first * scale, queries.size)[: step * scale]
-        counts = _in_cells(np.sum([_counts(one.pattern, one, rows) for one in sources], axis=0), scale)
+        every = [_counts(source.pattern, source, rows) for source in sources]
+        counts = _in_cells(np.sum(every, axis=0), scale)
         mates = _in_cells((queries.sites.document[rows, None] == keys.sites.document).view(np.int8), scale)
         pairs, seen = (np.count_nonzero(each, axis=(2, 3)) for each in (mates, counts))
         count[band], inside[band] = counts.max(axis=(2, 3), initial=0), pairs > 0
@@ -178,4 +179,5 @@ def _in_cells(matrix: IntArray, scale: int) -> IntArray:
 def _marked(layout: Layout, scale: int) -> BoolArray:
     """(cells,): those that hold a marked token."""
     cells = np.pad(layout.sites.marked, (0, -layout.size % scale)).reshape(-1, scale)
-    return np.logical_or.reduce(cells, axis=1)
+    marked: BoolArray = np.any(cells, axis=1)
+    return marked
