@@ -6,21 +6,15 @@ import subprocess
 import sys
 import tempfile
 from collections.abc import Iterator
-from html import escape
 from pathlib import Path
 from textwrap import wrap
 from typing import Any
 
+from longspan.patterns.svg import dot, page, square, text
+
 ROOT = Path(__file__).resolve().parents[2]
-FIRST = 512
+FIRST, WHOLE = 512, 0.35  # tokens that a short model reads; how strong the bar of a whole document is
 WIDTH, EDGE, LEFT, BAR, ROW, LINE, PIN = 860, 28, 224, 14, 32, 25, 8.5
-STYLE = """<style>
-.card { fill: #ffffff; stroke: #c9d0d8 } .ink { fill: #243241 } .faint { fill: #7f8b99 }
-.whole { fill: #b9d0ee } .first { fill: #e3953b } .pin { fill: #3f74bb } .number { fill: #ffffff }
-@media (prefers-color-scheme: dark) {
-.card { fill: #161b22; stroke: #3d444d } .ink { fill: #e6edf3 } .faint { fill: #9198a1 }
-.whole { fill: #2f4a70 } .first { fill: #f0a24c } .pin { fill: #79aef2 } .number { fill: #161b22 } }
-</style>"""
 
 
 def main() -> None:
@@ -31,19 +25,19 @@ def main() -> None:
         done = subprocess.run(command, check=True, stdout=subprocess.PIPE, text=True, encoding="utf-8")
         picture = drawn(json.loads(facts.read_text("utf-8")))
     (ROOT / "docs" / "pictures" / "demo.svg").write_text(picture, "utf-8")
-    page = ROOT / "README.md"
-    page.write_text(filled(page.read_text("utf-8"), done.stdout), "utf-8")
+    readme = ROOT / "README.md"
+    readme.write_text(filled(readme.read_text("utf-8"), done.stdout), "utf-8")
 
 
-def filled(page: str, shown: str) -> str:
-    """The page with the demo's output between its two marks, long lines broken, the home folder as ~."""
+def filled(readme: str, shown: str) -> str:
+    """The README with the demo's output between its two marks, long lines broken, the home folder as ~."""
     lines = shown.replace(str(Path.home()), "~").strip().split("\n")
     broken = [part for line in lines for part in (wrap(line, 116, subsequent_indent="   ") or [""])]
     block = "\n".join(["<!-- demo: begin -->", "```", *broken, "```", "<!-- demo: end -->"])
     marks = re.compile(r"<!-- demo: begin -->.*?<!-- demo: end -->", re.DOTALL)
-    if len(marks.findall(page)) != 1:
+    if len(marks.findall(readme)) != 1:
         raise SystemExit("README.md must have <!-- demo: begin --> and <!-- demo: end --> once.")
-    return marks.sub(lambda _: block, page)
+    return marks.sub(lambda _: block, readme)
 
 
 def drawn(facts: dict[str, Any]) -> str:
@@ -54,50 +48,39 @@ def drawn(facts: dict[str, Any]) -> str:
     title = f"{len(counts)} documents, {sum(counts):,} tokens, three answers"
     top, below = EDGE + 62, EDGE + 74 + ROW * len(documents)
     height = below + LINE * (len(facts["whole"]) - 1) + EDGE
-    body = [_text(EDGE, EDGE + 14, title, size=17, weight=600)]
-    body += _key(EDGE, "whole", "read by Longspan")
-    body += _key(EDGE + 145, "first", f"read by a model that stops after {FIRST} tokens: {100 * part:.1f} %")
+    body = [text(EDGE, EDGE + 14, title, size=17, bold=True)]
+    body += _key(EDGE, "p0", WHOLE, "read by Longspan")
+    words = f"read by a model that stops after {FIRST} tokens: {100 * part:.1f} %"
+    body += _key(EDGE + 145, "p1", 1.0, words)
     for row, document in enumerate(documents):
         body += _bar(document, top + row * ROW, (WIDTH - LEFT - EDGE - 66) / counts[0], facts["whole"])
     for number, answer in enumerate(facts["whole"], 1):
         y = below + (number - 1) * LINE
         body += _pin(EDGE + PIN, y, number)
-        body.append(_text(EDGE + 28, y + 4.5, answer["question"], weight=600))
-        body.append(_text(WIDTH - EDGE, y + 4.5, answer["place"], kind="faint", style='text-anchor="end"'))
-    opening = (
-        f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {WIDTH} {height}" width="{WIDTH}" '
-        f'height="{height}" font-family="system-ui,Helvetica,Arial,sans-serif" role="img">'
-    )
-    card = f'<rect class="card" x="0.5" y="0.5" width="{WIDTH - 1}" height="{height - 1}" rx="10"/>'
-    return "\n".join([opening, f"<title>{escape(title)}</title>", STYLE, card, *body, "</svg>", ""])
+        body.append(text(EDGE + 28, y + 4.5, answer["question"], size=13, bold=True))
+        body.append(text(WIDTH - EDGE, y + 4.5, answer["place"], size=13, kind="faint", anchor="end"))
+    return page(title, WIDTH, height, body)
 
 
-def _key(x: float, kind: str, words: str) -> Iterator[str]:
-    yield f'<rect class="{kind}" x="{x:g}" y="{EDGE + 29}" width="12" height="12" rx="2.5"/>'
-    yield _text(x + 18, EDGE + 39.5, words, kind="faint")
+def _key(x: float, kind: str, strength: float, words: str) -> Iterator[str]:
+    yield square(kind, x, EDGE + 29, strength)
+    yield text(x + 18, EDGE + 39.5, words, size=13, kind="faint")
 
 
 def _bar(document: dict[str, Any], y: float, scale: float, answers: list[dict[str, Any]]) -> Iterator[str]:
     count, size = document["tokens"], document["tokens"] * scale
-    yield _text(LEFT - 12, y + BAR - 3, document["file"], style='text-anchor="end"')
-    for kind, width in (("whole", size), ("first", min(FIRST, count) * scale)):
-        yield f'<rect class="{kind}" x="{LEFT}" y="{y:g}" width="{width:.1f}" height="{BAR}"/>'
-    yield _text(LEFT + size + 13, y + BAR - 3, f"{count:,}", kind="faint")
+    yield text(LEFT - 12, y + BAR - 3, document["file"], size=13, anchor="end")
+    for look, width in ((f'"p0" fill-opacity="{WHOLE}"', size), ('"p1"', min(FIRST, count) * scale)):
+        yield f'<rect class={look} x="{LEFT}" y="{y:g}" width="{width:.1f}" height="{BAR}"/>'
+    yield text(LEFT + size + 13, y + BAR - 3, f"{count:,}", size=13, kind="faint")
     for number, answer in enumerate(answers, 1):
         if answer["file"] == document["file"]:
             yield from _pin(LEFT + size * answer["start"] / document["characters"], y + BAR / 2, number)
 
 
 def _pin(x: float, y: float, number: int) -> Iterator[str]:
-    yield f'<circle class="pin" cx="{x:.1f}" cy="{y:g}" r="{PIN}"/>'
-    yield _text(x, y + 4, str(number), size=11, weight=700, kind="number", style='text-anchor="middle"')
-
-
-def _text(
-    x: float, y: float, words: str, *, size: int = 13, weight: int = 400, kind: str = "ink", style: str = ""
-) -> str:
-    look = f'class="{kind}" font-size="{size}" font-weight="{weight}" {style}'.rstrip()
-    return f'<text x="{x:.1f}" y="{y:g}" {look}>{escape(words)}</text>'
+    yield dot("p0", x, y, PIN)
+    yield text(x, y + 4, str(number), size=11, bold=True, kind="paper", anchor="middle")
 
 
 if __name__ == "__main__":

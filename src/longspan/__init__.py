@@ -21,10 +21,10 @@ if TYPE_CHECKING:
     from longspan.engine.plan import Plan, plan
     from longspan.engine.terms import RelativeKeys, ScoreTable
     from longspan.errors import BackendError, InputError, LongspanError
+    from longspan.inspect.picture import draw
+    from longspan.inspect.report import explain
     from longspan.layout import Layout
     from longspan.lengthening.lengthen import lengthen
-    from longspan.look.picture import draw
-    from longspan.look.report import explain
     from longspan.reader import Reader, load
     from longspan.search.index import Index
 
@@ -42,8 +42,8 @@ _HOME = {
     "ScoreTable": "longspan.engine.terms",
     "attention": "longspan.engine.call",
     "attention_weights": "longspan.engine.call",
-    "draw": "longspan.look.picture",
-    "explain": "longspan.look.report",
+    "draw": "longspan.inspect.picture",
+    "explain": "longspan.inspect.report",
     "lengthen": "longspan.lengthening.lengthen",
     "load": "longspan.reader",
     "merge": "longspan.engine.merge",

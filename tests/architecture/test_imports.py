@@ -14,6 +14,7 @@ LAYER = {
     "_native": 0,
     "errors": 0,
     "shapes": 0,
+    "words": 0,
     "layout": 1,
     "patterns": 2,
     "engine": 3,
@@ -22,7 +23,7 @@ LAYER = {
     "models": 5,
     "checkpoints": 6,
     "generation": 6,
-    "look": 7,
+    "inspect": 7,
     "tasks": 7,
     "hf": 8,
     "reader": 8,
@@ -34,7 +35,7 @@ LAYER = {
     "serve": 10,
     "__main__": 11,
 }
-WITHOUT_TORCH = ("errors", "shapes", "layout", "patterns")
+WITHOUT_TORCH = ("errors", "shapes", "words", "layout", "patterns")
 MAY_SEE_THE_NATIVE_CORE = ("longspan.engine.backends.native", "longspan.cli.health", "longspan.bench.ours")
 
 

@@ -87,13 +87,13 @@ def test_a_pattern_is_explained_with_its_plan(capsys: pytest.CaptureFixture[str]
     assert "tiled" in text
 
 
-def test_a_stack_of_layers_is_reported_on(capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_stack_of_layers_is_explained(capsys: pytest.CaptureFixture[str]) -> None:
     text = printed(
-        capsys, "report", "Window(2, dilation=(1, 3))", "Window(4)", "--repeat", "2", "--length", "99"
+        capsys, "explain", "Window(2, dilation=(1, 3))", "Window(4)", "--repeat", "2", "--length", "99,50"
     )
-    assert "99 rows" in text
-    assert "2 heads of size 64" in text
-    assert "layer 3: Window(4)" in text
+    assert "4 layers, 2 heads of size 64\n149 tokens in 2 documents" in text
+    assert "layers 1 and 3" in text
+    assert "graph     layers 1 and 3: no star, diameter 25" in text
 
 
 @pytest.mark.parametrize(
@@ -124,8 +124,8 @@ def test_a_pattern_that_cannot_be_read_is_refused_in_one_line(
         (["draw", "window", "--length", "-4"], "lengths"),
         (["draw", "window", "--length", "5", "--marked", "9"], "marked"),
         (["explain", "Window(8, dilation=(1, 2))", "--heads", "3"], "heads"),
-        (["report", "Full()", "--repeat", "0"], "`--repeat` must be at least 1, but is 0"),
-        (["report", "Full()", "--size", "0"], "`size` must be at least 1, but is 0"),
+        (["explain", "Full()", "--repeat", "0"], "`--repeat` must be at least 1, but is 0"),
+        (["explain", "Full()", "--size", "0"], "`head_size` must be at least 1, but is 0"),
         (["bench", "attention", "no-such-case"], "no-such-case"),
         (["bench", "attention", "--threads", "0"], "threads"),
         (["bench", "attention", "--short", "--json", "x"], "`--short` must be given without cases"),

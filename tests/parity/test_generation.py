@@ -11,7 +11,7 @@ from torch import Tensor
 from longspan.families.seq2seq.lm import Seq2SeqLM
 from longspan.generation.config import GenerationConfig
 from longspan.generation.generate import generate
-from longspan.generation.logits_process import warp_logits, process_logits
+from longspan.generation.logits_process import process_logits, warp_logits
 from longspan.generation.search import BeamSearch, Hypothesis
 from longspan.layout import Layout
 from longspan.shapes import IntArray

@@ -4,12 +4,12 @@ import math
 import sys
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from xml.sax.saxutils import escape
 
 from longspan.bench.measure import Missing, Run, measure, spread
 from longspan.bench.memory import SERIES, extra, series
 from longspan.bench.peers import longformer_projections
 from longspan.bench.report import Point
+from longspan.patterns.svg import dot, page, text
 
 LENGTHS = tuple(512 * 2**power for power in range(9))  # 512 .. 131,072
 PATIENCE = 6.0  # seconds: a series ends where twice the length (four times the work, if full) would take more
@@ -19,7 +19,7 @@ LABELS = {
     "tiled": "longspan tiled",
     "native": "longspan native",
 }
-COLOURS = {"full": "#8a8f98", "transformers": "#d9822b", "tiled": "#5aa9e6", "native": "#0b5cad"}
+COLORS = {"full": 3, "transformers": 1, "tiled": 5, "native": 0}
 
 
 def curve_points(announce: Callable[[Sequence[int]], Iterator[int]]) -> list[Point]:
@@ -89,13 +89,6 @@ def decades(low: float, high: float) -> list[float]:
 
 
 WIDTH, HEIGHT, TOP, PANEL = 1060, 470, 84, 300
-STYLE = """
-  text { font: 13px system-ui, "Segoe UI", Helvetica, Arial, sans-serif; fill: #3b4252 }
-  .title { font-size: 18px; font-weight: 600; fill: #1f2430 } .panel { font-size: 14px; font-weight: 600 }
-  .tick { font-size: 12px; fill: #6b7280 } .note { font-size: 11px; fill: #6b7280 }
-  .grid { stroke: #e5e7eb; stroke-width: 1 } .frame { stroke: #9ca3af; stroke-width: 1; fill: none }
-  polyline { fill: none; stroke-width: 2.5; stroke-linejoin: round; stroke-linecap: round }
-"""
 
 
 def chart(points: Sequence[Point], note: str) -> str:
@@ -106,18 +99,15 @@ def chart(points: Sequence[Point], note: str) -> str:
         name: [(p.n, max(p.megabytes, floor)) for p in points if p.series == name and p.megabytes is not None]
         for name in SERIES
     }
-    parts = [
-        f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {WIDTH} {HEIGHT}" role="img">',
-        f"<style>{STYLE}</style>",
-        f'<rect width="{WIDTH}" height="{HEIGHT}" fill="#fff"/>',
-        _text(24, 32, "Attention forward, 12 heads × 64, radius 256, one global token, float32", "title"),
+    title = "Attention forward, 12 heads × 64, radius 256, one global token, float32"
+    body = [
+        text(24, 32, title, size=18, bold=True),
         *_panel(72, "milliseconds", times),
         *_panel(600, "extra megabytes at the peak, beyond q, k, v and out", memory),
         *_legend(72, 426),
-        _text(24, HEIGHT - 14, note, "note"),
-        "</svg>",
+        text(24, HEIGHT - 14, note, size=11, kind="faint"),
     ]
-    return "\n".join(parts) + "\n"
+    return page(title, WIDTH, HEIGHT, body)
 
 
 def _panel(left: float, title: str, lines: dict[str, list[tuple[int, float]]]) -> Iterator[str]:
@@ -125,33 +115,30 @@ def _panel(left: float, title: str, lines: dict[str, list[tuple[int, float]]]) -
     ticks = decades(min(values), max(values))
     x = Axis(LENGTHS[0], LENGTHS[-1], left, left + 420)
     y = Axis(ticks[0], ticks[-1], TOP + PANEL, TOP)
-    yield _text(left, TOP - 14, title, "panel")
+    yield text(left, TOP - 14, title, size=14, bold=True)
+    yield f'<rect class="bed" x="{left}" y="{TOP}" width="420" height="{PANEL}"/>'
     for tick in ticks:
         yield _rule(x.start, y.at(tick), x.end, y.at(tick))
-        yield _text(left - 8, y.at(tick) + 4, f"{tick:,g}", "tick", "end")
+        yield text(left - 8, y.at(tick) + 4, f"{tick:,g}", kind="faint", anchor="end")
     for n in LENGTHS[::2]:
         yield _rule(x.at(n), y.start, x.at(n), y.end)
-        yield _text(x.at(n), y.start + 18, f"{n:,}", "tick", "middle")
-    yield f'<rect class="frame" x="{left}" y="{TOP}" width="420" height="{PANEL}"/>'
+        yield text(x.at(n), y.start + 18, f"{n:,}", kind="faint", anchor="middle")
     for name, line in lines.items():
-        pixels = [(round(x.at(n), 1), round(y.at(value), 1)) for n, value in line]
-        path = " ".join(f"{px},{py}" for px, py in pixels)
-        yield f'<polyline points="{path}" stroke="{COLOURS[name]}"/>'
-        yield from (f'<circle cx="{px}" cy="{py}" r="3.5" fill="{COLOURS[name]}"/>' for px, py in pixels)
+        yield from _line(name, [(x.at(n), y.at(value)) for n, value in line])
 
 
 def _legend(left: float, top: float) -> Iterator[str]:
     for index, name in enumerate(SERIES):
         x = left + 245 * index
-        yield f'<polyline points="{x},{top} {x + 26},{top}" stroke="{COLOURS[name]}"/>'
-        yield f'<circle cx="{x + 13}" cy="{top}" r="3.5" fill="{COLOURS[name]}"/>'
-        yield _text(x + 34, top + 4, LABELS[name], "")
+        yield from _line(name, [(x, top), (x + 13, top), (x + 26, top)], dots=slice(1, 2))
+        yield text(x + 34, top + 4, LABELS[name], size=13)
+
+
+def _line(name: str, points: Sequence[tuple[float, float]], dots: slice = slice(None)) -> Iterator[str]:
+    path = " ".join(f"{x:.1f},{y:.1f}" for x, y in points)
+    yield f'<polyline class="l{COLORS[name]}" points="{path}" stroke-width="2.5" stroke-linejoin="round"/>'
+    yield from (dot(f"p{COLORS[name]}", x, y, 3.5) for x, y in points[dots])
 
 
 def _rule(x1: float, y1: float, x2: float, y2: float) -> str:
     return f'<line class="grid" x1="{x1:.1f}" y1="{y1:.1f}" x2="{x2:.1f}" y2="{y2:.1f}"/>'
-
-
-def _text(x: float, y: float, content: str, style: str, anchor: str = "start") -> str:
-    place = f'x="{x:.1f}" y="{y:.1f}" class="{style}" text-anchor="{anchor}"'
-    return f"<text {place}>{escape(content)}</text>"

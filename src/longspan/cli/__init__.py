@@ -15,9 +15,9 @@ from longspan.cli import (
     encode,
     eval,
     index,
+    inspect,
     lengthen,
     models,
-    patterns,
     pull,
     search,
     summarize,
@@ -66,6 +66,6 @@ def parser() -> argparse.ArgumentParser:
     top = argparse.ArgumentParser(prog="longspan", description="Transformers that read whole long documents.")
     top.add_argument("--version", action="version", version=f"longspan {__version__}")
     verbs = top.add_subparsers(metavar="command", required=True, parser_class=Verb)
-    for verb in (search, summarize, index, encode, lengthen, pull, models, doctor, patterns, bench, eval):
+    for verb in (search, summarize, index, encode, lengthen, pull, models, doctor, inspect, bench, eval):
         verb.add_to(verbs)
     return top

@@ -2,7 +2,7 @@
 
 import ast
 import json
-from typing import Any
+from collections.abc import Callable
 
 from longspan.errors import InputError, bad
 from longspan.patterns import Pattern, gallery
@@ -18,7 +18,7 @@ def is_model(text: str) -> bool:
     """
     if text in gallery() or "(" in text or text.lstrip().startswith("{"):
         return False
-    from longspan.look.subject import KINDS, names_a_model
+    from longspan.inspect.subject import KINDS, names_a_model
 
     if not names_a_model(text):
         forms = f"an expression, JSON, or one of {', '.join(gallery())}"
@@ -56,7 +56,7 @@ def _pattern(node: ast.expr) -> Pattern:
             return _pattern(left) & _pattern(right)
         case ast.BinOp(left, ast.Add(), right):
             return _pattern(left) + _pattern(right)
-        case ast.Call(ast.Name(name), arguments, keywords):
+        case ast.AttentionSpec(ast.Name(name), arguments, keywords):
             return _call(name, arguments, keywords)
     raise bad("pattern", "made of patterns and the operators |, & and +", ast.unparse(node), EXAMPLE)
 
@@ -64,18 +64,17 @@ def _pattern(node: ast.expr) -> Pattern:
 def _call(name: str, arguments: list[ast.expr], keywords: list[ast.keyword]) -> Pattern:
     if name not in Pattern.registry:
         raise bad("pattern", f"one of {', '.join(sorted(Pattern.registry))}", name)
+    make: Callable[..., Pattern] = Pattern.registry[name]
     try:
-        made = Pattern.registry[name](
-            *(_value(argument) for argument in arguments),
-            **{str(keyword.arg): _value(keyword.value) for keyword in keywords},
-        )
+        options = {str(keyword.arg): _value(keyword.value) for keyword in keywords}
+        return make(*map(_value, arguments), **options)
     except TypeError as error:
         raise InputError(f"`{name}` must be given its values, but {error}.") from None
-    return made
 
 
-def _value(node: ast.expr) -> Any:
+def _value(node: ast.expr) -> object:
     try:
-        return ast.literal_eval(node)
+        value: object = ast.literal_eval(node)
     except ValueError:
         return _pattern(node)
+    return value

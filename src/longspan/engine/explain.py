@@ -7,6 +7,7 @@ import torch
 from longspan.engine.backends import BACKENDS, load
 from longspan.engine.backends.base import Problem
 from longspan.engine.plan import Plan
+from longspan.words import numbered, plural
 
 
 def explain(plan: Plan, dtype: torch.dtype, device: torch.device, size: int = 64) -> str:
@@ -22,7 +23,7 @@ def _facts(plan: Plan) -> Iterator[tuple[str, str]]:
     yield "keys", "the same rows" if plan.keys == plan.queries else repr(plan.keys)
     for number in range(a.class_start.shape[0] - 1):
         heads = (a.head_class == number).nonzero().flatten().tolist()
-        yield f"class {number}", f"{_listed(heads)}: {plan.pattern.head(heads[0])!r}"
+        yield f"class {number}", f"{numbered('head', heads)}: {plan.pattern.head(heads[0])!r}"
     full = int((a.entries[:, 1] < 0).sum())
     masked, masks = a.entries.shape[0] - full, plural(a.masks.shape[0], "mask")
     yield "tiles", f"{a.q_rows.shape[0]:,} of queries, {a.k_rows.shape[0]:,} of keys"
@@ -35,22 +36,6 @@ def _facts(plan: Plan) -> Iterator[tuple[str, str]]:
     dense = f"{allowed / max(plan.pairs_dense, 1):.2%} of full attention"
     yield "pairs", f"{allowed:,} allowed, {dense}; {computed:,} computed{extra}"
     yield "memory", f"{a.nbytes / 2**20:.2f} MB for the plan"
-
-
-def plural(count: int, noun: str) -> str:
-    """
-    >>> plural(1, "head"), plural(4096, "row")
-    ('1 head', '4,096 rows')
-    """
-    return f"{count:,} {noun}{'' if count == 1 else 's'}"
-
-
-def _listed(heads: list[int]) -> str:
-    if len(heads) == 1:
-        return f"head {heads[0]}"
-    if heads == list(range(heads[0], heads[-1] + 1)):
-        return f"heads {heads[0]} to {heads[-1]}"
-    return f"heads {', '.join(map(str, heads))}"
 
 
 def _backends(plan: Plan, dtype: torch.dtype, device: torch.device, size: int) -> Iterable[str]:

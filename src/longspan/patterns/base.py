@@ -4,10 +4,10 @@
 splits_marked) is a hint that lets plans be built fast; each is a superset of the truth or agrees with it.
 """
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, fields
 from inspect import Parameter, getdoc, signature
-from typing import Any, ClassVar, cast
+from typing import ClassVar
 
 import numpy as np
 
@@ -171,7 +171,10 @@ class Pattern:
         heads: Iterable[int] | None = None,
         style: str = "text",
     ) -> str:
-        """A picture of who sees whom, as `text` or `svg`; a number stands for one document of that length."""
+        """A picture of who sees whom, as `text` or `svg`; a number stands for one document of that length.
+
+        `heads` are those to show, by default all that differ.
+        """
         from longspan.patterns.draw import draw  # drawing needs patterns, not the other way round
 
         return draw(self, queries, keys, heads=heads, style=style)
@@ -188,12 +191,12 @@ class Pattern:
         """The sum of the counts: a key allowed by both is counted twice."""
         return _combined("Sum", self, other)
 
-    def to_json(self) -> dict[str, Any]:
+    def to_json(self) -> dict[str, object]:
         """The pattern as plain JSON values: {"pattern": name, field: value, ...}."""
         values = {name: _plain(value) for name, value in self._arguments().items()}
         return {"pattern": type(self).__name__, **values}
 
-    def _arguments(self) -> dict[str, Any]:
+    def _arguments(self) -> dict[str, object]:
         """What the constructor must be given to make this value again."""
         return {field.name: getattr(self, field.name) for field in fields(self)}
 
@@ -207,19 +210,20 @@ class Pattern:
         return f"{type(self).__name__}({', '.join(shown)})"
 
     @staticmethod
-    def from_json(data: Mapping[str, Any]) -> "Pattern":
+    def from_json(data: Mapping[str, object]) -> "Pattern":
         """The pattern that `to_json` wrote; unknown names and keys are errors."""
         if not isinstance(data, Mapping) or "pattern" not in data:
             raise bad("data", 'a mapping with the key "pattern"', data)
-        if (name := data["pattern"]) not in Pattern.registry:
+        if not isinstance(name := data["pattern"], str) or name not in Pattern.registry:
             raise bad("pattern", f"one of {', '.join(sorted(Pattern.registry))}", name)
-        cls, values = Pattern.registry[name], {key: value for key, value in data.items() if key != "pattern"}
-        known = list(signature(cls).parameters)
+        make: Callable[..., Pattern] = Pattern.registry[name]
+        values = {key: value for key, value in data.items() if key != "pattern"}
+        known = list(signature(make).parameters)
         for key in values:
             if key not in known:
                 raise bad("key", f"one of {', '.join(known) or 'none'} in {name}", key)
         try:
-            return cls(**{key: _rich(value) for key, value in values.items()})
+            return make(**{key: _rich(value) for key, value in values.items()})
         except TypeError as error:
             raise InputError(f"`{name}` must be given all its values, but {error}.") from None
 
@@ -233,20 +237,20 @@ def _combined(kind: str, a: Pattern, b: Pattern) -> Pattern:
     """One flat composite, so that a | b | c has three parts."""
     if not isinstance(b, Pattern):
         return NotImplemented
-    composite: Any = Pattern.registry[kind]  # by name, because compose.py stands on this file
+    composite: Callable[..., Pattern] = Pattern.registry[kind]  # by name: compose.py stands on this file
     pieces: list[Pattern] = []
     for part in (a, b):
         pieces += getattr(part, "parts", ()) if type(part) is composite else (part,)
-    return cast(Pattern, composite(tuple(pieces)))
+    return composite(tuple(pieces))
 
 
-def _plain(value: Any) -> Any:
+def _plain(value: object) -> object:
     if isinstance(value, Pattern):
         return value.to_json()
     return [_plain(item) for item in value] if isinstance(value, tuple) else value
 
 
-def _rich(value: Any) -> Any:
+def _rich(value: object) -> object:
     if isinstance(value, Mapping):
         return Pattern.from_json(value)
     return tuple(_rich(item) for item in value) if isinstance(value, list) else value

@@ -54,10 +54,10 @@ class Belongs(Pattern):
 
 def belongs(q: Site, k: Site, tags: Iterable[str]) -> BoolArray:
     """Whether one of a pair is marked and the other a token that belongs to it, by any of the tags."""
-    found = np.zeros(np.broadcast_shapes(q.shape, k.shape), bool)
+    linked = np.zeros(np.broadcast_shapes(q.shape, k.shape), bool)
     for token, top in ((q, k), (k, q)):
         if top.marked.any() and not token.marked.all():
             places = np.where(top.marked, top.position, NOWHERE)
             for links in (token.tags[tag] for tag in tags if tag in token.tags):
-                found |= np.where(token.marked, -1, links) == places
-    return found
+                linked |= np.where(token.marked, -1, links) == places
+    return linked

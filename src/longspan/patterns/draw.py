@@ -1,15 +1,19 @@
 """Pictures of patterns, as text or SVG: rows are queries, columns are keys."""
 
 from collections.abc import Iterable
+from textwrap import wrap
+
+import numpy as np
 
 from longspan.errors import bad
 from longspan.layout import Layout
 from longspan.patterns.base import Pattern
-from longspan.patterns.panel import Panel, panels
-from longspan.patterns.svg import svg
+from longspan.patterns.figure import CELLS, EDGE, figure, width_of
+from longspan.patterns.panel import MOST_PANELS, Panel, Source, head_groups, panel
+from longspan.patterns.svg import page, text
 
 _SHADES = "░▒▓"
-_TEXT_CELLS, _SVG_CELLS = 64, 96
+_TEXT_CELLS = 64
 
 
 def draw(
@@ -20,7 +24,7 @@ def draw(
     heads: Iterable[int] | None = None,
     style: str = "text",
 ) -> str:
-    """The picture; `heads` are those to show (by default all that differ, four at most).
+    """The picture; `heads` are those to show (by default all that differ).
 
     >>> from longspan.patterns import Causal, Window
     >>> print(draw(Window(1) & Causal(), 4))
@@ -34,11 +38,40 @@ def draw(
         raise bad("style", "text or svg", style)
     rows = _layout("queries", queries)
     columns = rows if keys is None else _layout("keys", keys)
-    cells = _TEXT_CELLS if style == "text" else _SVG_CELLS
-    made = panels(pattern, rows, columns, heads, cells)
+    groups = head_groups([pattern], range(pattern.heads_declared or 1) if heads is None else heads)
+    titled = heads is not None or len(groups) > 1
+    panels = [
+        panel(
+            title if titled else "",
+            [Source(pattern, head, rows, columns, np.arange(rows.size))],
+            rows,
+            columns,
+            cells=_TEXT_CELLS if style == "text" else CELLS,
+        )
+        for head, title in groups[:MOST_PANELS]
+    ]
+    left_out = len(groups) - len(panels)
     if style == "svg":
-        return svg(repr(pattern), made)
-    return "\n".join([repr(pattern), *("\n".join(text_of(panel)) for panel in made)])
+        return _svg(repr(pattern), panels, left_out)
+    lines = [line for drawn in panels for line in ([drawn.title] if titled else []) + panel_lines(drawn)]
+    rest = [f"(and {left_out} more that are not drawn)"] * bool(left_out)
+    return "\n".join([repr(pattern), *lines, *rest])
+
+
+def panel_lines(panel: Panel) -> list[str]:
+    """A panel as text: a digit where a key counts twice or more, shades where a cell holds many pairs."""
+    numbers = [str(position) for position in panel.position]
+    gutter = max(map(len, numbers), default=0)
+    lines = []
+    if panel.marked_columns.any():
+        lines.append(" " * (gutter + 2) + " ".join("*" if m else " " for m in panel.marked_columns).rstrip())
+    for row, number in enumerate(numbers):
+        if panel.opens[row]:
+            lines.append("")
+        mark = "*" if panel.marked_rows[row] else " "
+        cells = " ".join(_cell(panel, row, column) for column in range(panel.part.shape[1]))
+        lines.append(f"{number:>{gutter}}{mark} {cells}".rstrip())
+    return lines
 
 
 def _layout(name: str, layout: Layout | int) -> Layout:
@@ -47,22 +80,6 @@ def _layout(name: str, layout: Layout | int) -> Layout:
     if not isinstance(layout, Layout):
         raise bad(name, "a Layout or the length of one document", layout)
     return layout
-
-
-def text_of(panel: Panel) -> list[str]:
-    """The panel's lines: a digit where a key counts twice or more, shades where a cell holds many pairs."""
-    numbers = [str(position) for position in panel.rows.position]
-    gutter = max(map(len, numbers), default=0)
-    lines = [panel.title] if panel.title else []
-    if panel.columns.marked.any():
-        lines.append(" " * (gutter + 2) + " ".join("*" if m else " " for m in panel.columns.marked).rstrip())
-    for row, number in enumerate(numbers):
-        if panel.rows.opens[row]:
-            lines.append("")
-        mark = "*" if panel.rows.marked[row] else " "
-        cells = " ".join(_cell(panel, row, column) for column in range(panel.part.shape[1]))
-        lines.append(f"{number:>{gutter}}{mark} {cells}".rstrip())
-    return lines
 
 
 def _cell(panel: Panel, row: int, column: int) -> str:
@@ -76,3 +93,11 @@ def _cell(panel: Panel, row: int, column: int) -> str:
     if panel.scale == 1:
         return "■"
     return "█" if share == 1 else _SHADES[int(share * len(_SHADES))]
+
+
+def _svg(title: str, panels: list[Panel], left_out: int) -> str:
+    width = width_of(len(panels))
+    lines = wrap(title, int((width - 2 * EDGE) / 8.4))
+    heading = [text(EDGE, EDGE + 11 + 20 * i, line, size=14, mono=True) for i, line in enumerate(lines)]
+    body, bottom = figure(panels, left_out, top=EDGE + 20 * len(lines), width=width, title=title)
+    return page(title, width, bottom + EDGE - 12, [*heading, *body])

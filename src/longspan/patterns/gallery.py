@@ -1,7 +1,6 @@
 """Patterns worth showing and worth testing: every registered one, and the compositions that models use."""
 
 from dataclasses import dataclass, field
-from pathlib import Path
 
 from longspan.layout import Layout
 from longspan.patterns.base import Pattern
@@ -20,7 +19,7 @@ from longspan.patterns.window import Window
 
 
 @dataclass(frozen=True)
-class Picture:
+class Exhibit:
     """A pattern, and the rows on which it shows best."""
 
     pattern: Pattern
@@ -28,13 +27,14 @@ class Picture:
     keys: Layout | None = None
 
     def draw(self, style: str = "text") -> str:
+        """Its picture, as `text` or `svg`."""
         return self.pattern.draw(self.queries, self.keys, style=style)
 
 
 def sweep() -> list[Pattern]:
     """Small instances of every registered pattern and of compositions, for tests that must miss none."""
     alone = [pattern for cls in Pattern.registry.values() for pattern in cls.examples()]
-    drawn = [picture.pattern for picture in gallery().values()]
+    shown = [exhibit.pattern for exhibit in gallery().values()]
     mixed: list[Pattern] = [
         (Window(9, dilation=2) | ToGlobal()) & Causal(),
         (Window((2, 5)) + Window(3)) | GlobalTokens(),
@@ -42,37 +42,26 @@ def sweep() -> list[Pattern]:
         (BlockWindow(8) | ToGlobal()) & Window(11),
         (Window(4) & SameTag("segment") | ToGlobal()) & Belongs(),
     ]
-    return list(dict.fromkeys([*alone, *drawn, *mixed]))
+    return list(dict.fromkeys([*alone, *shown, *mixed]))
 
 
-def gallery() -> dict[str, Picture]:
+def gallery() -> dict[str, Exhibit]:
     """The pictures of the documentation, by name."""
     two = Layout.packed([26, 14], marked=[[0, 11], [0]])
     tokens = Layout.packed([40])
     bigbird = BlockWindow(4) | GlobalBlocks(4)
     return {
-        "full": Picture(Full(), Layout.packed([26, 14])),
-        "causal": Picture(Causal(), Layout.packed([26, 14])),
-        "window": Picture(Window(4)),
-        "dilated": Picture(Window(3, dilation=(1, 2, 4)) & Causal()),
-        "longformer": Picture(Window(3) | GlobalTokens(), two),
-        "longformer-local": Picture((Window(3) | ToGlobal()) & FromLocal(), two),
-        "bigbird": Picture(bigbird + RandomBlocks(4, 2, "uniform", seed=7), Layout.packed([60])),
-        "bigbird-tf": Picture(bigbird + RandomBlocks(4, 3, "tf", heads=2), Layout.packed([96])),
-        "bigbird-hf-eval": Picture(bigbird + RandomBlocks(4, 3, "hf-eval"), Layout.packed([60])),
-        "by-length": Picture(ByLength(16, Full(), Window(2)), two),
-        "strided": Picture(Strided(6)),
-        "fixed": Picture(Fixed(8, summary=2)),
-        "pooled": Picture(Window(8), tokens, tokens.pool(kernel=5, stride=4)),
+        "full": Exhibit(Full(), Layout.packed([26, 14])),
+        "causal": Exhibit(Causal(), Layout.packed([26, 14])),
+        "window": Exhibit(Window(4)),
+        "dilated": Exhibit(Window(3, dilation=(1, 2, 4)) & Causal()),
+        "longformer": Exhibit(Window(3) | GlobalTokens(), two),
+        "longformer-local": Exhibit((Window(3) | ToGlobal()) & FromLocal(), two),
+        "bigbird": Exhibit(bigbird + RandomBlocks(4, 2, "uniform", seed=7), Layout.packed([60])),
+        "bigbird-tf": Exhibit(bigbird + RandomBlocks(4, 3, "tf", heads=2), Layout.packed([96])),
+        "bigbird-hf-eval": Exhibit(bigbird + RandomBlocks(4, 3, "hf-eval"), Layout.packed([60])),
+        "by-length": Exhibit(ByLength(16, Full(), Window(2)), two),
+        "strided": Exhibit(Strided(6)),
+        "fixed": Exhibit(Fixed(8, summary=2)),
+        "pooled": Exhibit(Window(8), tokens, tokens.pool(kernel=5, stride=4)),
     }
-
-
-def save_pictures(folder: Path) -> list[Path]:
-    """Write the gallery as SVG files and return their paths."""
-    folder.mkdir(parents=True, exist_ok=True)
-    written = []
-    for name, picture in gallery().items():
-        path = folder / f"{name}.svg"
-        path.write_text(picture.draw("svg"), encoding="utf-8")
-        written.append(path)
-    return written

@@ -4,7 +4,7 @@ BigBird's arguments are about this graph (docs/theory.md). Counts do not matter 
 an edge. Where a pattern is made of blocks, whole blocks are the nodes: they tell the same with fewer.
 """
 
-from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
 
 import numpy as np
 
@@ -15,6 +15,37 @@ from longspan.shapes import BoolArray, FloatArray, IntArray
 
 _MOST_NODES = 4096
 _PROBES = 32
+_SOON = 1024  # graphs of more nodes take longer to measure than a report should
+
+
+@dataclass(frozen=True, kw_only=True)
+class Graph:
+    """What head 0 of a pattern can carry across the longest document."""
+
+    star: bool
+    "In each document a token sees all and is seen by all."
+    diameter: int | None
+    "Layers until every token can know of every other; None: never, or not measured."
+    second_eigenvalue: float | None
+    "Of the normalized adjacency: near 1 mixes slowly; None: not measured, over 1,024 nodes."
+
+    def __str__(self) -> str:
+        star = "a star" if self.star else "no star"
+        if self.second_eigenvalue is None:
+            return f"{star}, graph not measured"
+        steps = "never connected" if self.diameter is None else f"diameter {self.diameter}"
+        return f"{star}, {steps}, second eigenvalue {self.second_eigenvalue:.3f}"
+
+
+def measure(pattern: Pattern, layout: Layout) -> Graph:
+    """Star, diameter and second eigenvalue, the last two only where they are found soon."""
+    star, longest = contains_star(pattern, layout), int(layout.lengths.argmax()) if layout.documents else 0
+    nodes = -(-int(layout.lengths.max(initial=0)) // _block(pattern))
+    if not 0 < nodes <= _SOON:
+        return Graph(star=star, diameter=None, second_eigenvalue=None)
+    steps = diameter(pattern, layout, document=longest)
+    value = second_eigenvalue(pattern, layout, document=longest)
+    return Graph(star=star, diameter=steps, second_eigenvalue=value)
 
 
 def contains_star(pattern: Pattern, layout: Layout, *, head: int = 0) -> bool:
@@ -26,9 +57,9 @@ def contains_star(pattern: Pattern, layout: Layout, *, head: int = 0) -> bool:
     >>> contains_star(Window(2), Layout.packed([50]))
     False
     """
-    one = pattern.head(head)
+    one_head = pattern.head(head)
     documents = (_tokens(layout, document) for document in range(layout.documents))
-    return all(_star(one, site) for site in documents if site.position.size)
+    return all(_star(one_head, site) for site in documents if site.position.size)
 
 
 def diameter(pattern: Pattern, layout: Layout, *, document: int = 0, head: int = 0) -> int | None:
@@ -56,7 +87,7 @@ def diameter(pattern: Pattern, layout: Layout, *, document: int = 0, head: int =
 
 
 def second_eigenvalue(pattern: Pattern, layout: Layout, *, document: int = 0, head: int = 0) -> float:
-    """The second largest eigenvalue of the normalised adjacency: near 1 mixes slowly, small mixes fast.
+    """The second largest eigenvalue of the normalized adjacency: near 1 mixes slowly, small mixes fast.
 
     Edges are read both ways, and the walk may stand still where a token sees itself.
     """
@@ -65,31 +96,6 @@ def second_eigenvalue(pattern: Pattern, layout: Layout, *, document: int = 0, he
     scale = 1 / np.sqrt(np.maximum(both.sum(axis=1), 1))
     values = np.linalg.eigvalsh(scale[:, None] * both * scale)
     return float(values[-2]) if values.size > 1 else 0.0
-
-
-def receptive_field(
-    layers: Sequence[Pattern], layout: Layout, row: int, *, heads: Iterable[int] = (0,)
-) -> BoolArray:
-    """(layers + 1, N): the rows that `row` may know of from 0, 1, 2 ... layers, the last layer first.
-
-    >>> from longspan.patterns import Causal, Window
-    >>> stack = [Window(1) & Causal(), Window(2)]
-    >>> receptive_field(stack, Layout.packed([9]), row=4).sum(axis=1).tolist()
-    [1, 5, 6]
-    """
-    if not 0 <= row < layout.size:
-        raise bad("row", f"one of the layout's {layout.size} rows", row)
-    site = layout.sites
-    fields = np.zeros((len(layers) + 1, layout.size), bool)
-    fields[0, row] = True
-    mates = np.flatnonzero((site.document == site.document[row]) & site.exists)
-    for depth, pattern in enumerate(reversed(layers)):
-        fields[depth + 1] = fields[depth]
-        known = np.flatnonzero(fields[depth])
-        for head in heads:
-            seen = pattern.head(head).count(site[known][:, None], site[mates][None, :]) > 0
-            fields[depth + 1, mates[seen.any(axis=0)]] = True
-    return fields
 
 
 def adjacency(pattern: Pattern, layout: Layout, *, document: int = 0, head: int = 0) -> BoolArray:
@@ -116,10 +122,10 @@ def _tokens(layout: Layout, document: int) -> Site:
 def _star(pattern: Pattern, site: Site) -> bool:
     """Candidates that fail at a few probes are dropped first, so that no full matrix is ever made."""
     size = site.position.size
-    left: IntArray = np.arange(size)
+    candidates: IntArray = np.arange(size)
     for probe in np.unique(np.linspace(0, size - 1, _PROBES).astype(int)):
-        left = left[_mutual(pattern, site[left], site[[probe]])]
-    return any(bool(_mutual(pattern, site[[i]], site).all()) for i in left)
+        candidates = candidates[_mutual(pattern, site[candidates], site[[probe]])]
+    return any(bool(_mutual(pattern, site[[i]], site).all()) for i in candidates)
 
 
 def _mutual(pattern: Pattern, a: Site, b: Site) -> BoolArray:

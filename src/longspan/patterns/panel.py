@@ -1,6 +1,6 @@
-"""What a picture of a pattern shows, before it becomes text or SVG: cells, parts, documents, marks."""
+"""The panels of a picture, before they become text or SVG: who sees whom, in cells."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -10,30 +10,49 @@ from longspan.layout import Layout
 from longspan.patterns.base import Pattern
 from longspan.patterns.compose import Intersection, Sum, Union
 from longspan.shapes import BoolArray, FloatArray, IntArray
+from longspan.words import numbered
 
+MOST_PANELS = 9
+"""A picture has no more; it says how many are left out."""
 _MOST_PAIRS = 2**26
-_MOST_PANELS = 4
+_BAND = 2**18  # pairs that are counted at once: as many as stay in the cache
 
 
 @dataclass(frozen=True, eq=False)
-class Axis:
-    """One side of a picture, a cell for every `scale` rows of the layout."""
+class Source:
+    """One attention of one head, to be drawn into a panel."""
 
-    position: IntArray
-    marked: BoolArray
-    opens: BoolArray
-    "The cell begins another document than the cell before."
+    pattern: Pattern
+    head: int
+    queries: Layout
+    keys: Layout
+    rows: IntArray
+    "(rows of the panel,): the row of `queries` that stands there, -1 for none."
+    name: str = ""
+    words: str = ""
+    "What it lets see; empty: what the parts of the pattern say of themselves."
+
+
+@dataclass(frozen=True, eq=False)
+class Part:
+    """A part of a pattern that has a color of its own."""
+
+    source: str
+    name: str
+    kind: str
+    "Parts of one kind and source share a color in all panels."
+    words: str
 
 
 @dataclass(frozen=True, eq=False)
 class Panel:
-    """One head's picture; its arrays are (rows, columns) of cells, rows being queries."""
+    """What queries see, the rows, of keys, the columns; arrays are (rows, columns) of cells."""
 
     title: str
     scale: int
     "A cell stands for this many rows and columns."
-    parts: tuple[str, ...]
-    "The parts of the pattern, in the order in which they claim cells."
+    parts: tuple[Part | None, ...]
+    "In the order in which they claim cells; None for one that allows nothing here."
     part: IntArray
     "Which part claims the cell, -1 for none."
     count: IntArray
@@ -42,32 +61,84 @@ class Panel:
     "How much of the cell is allowed, 0 to 1."
     inside: BoolArray
     "The cell holds pairs of one document."
-    rows: Axis
-    columns: Axis
+    allowed: float
+    "The share of the pairs inside documents that are allowed."
+    position: IntArray
+    "(rows,): of the first query of each."
+    opens: BoolArray
+    "(rows,): the cell begins another document than the cell above."
+    marked_rows: BoolArray
+    marked_columns: BoolArray
+
+    @property
+    def sources(self) -> str:
+        """The names of what is drawn."""
+        return ", ".join(dict.fromkeys(part.source for part in self.parts if part and part.source))
 
 
-def panels(
-    pattern: Pattern, queries: Layout, keys: Layout, heads: Iterable[int] | None, cells: int
-) -> list[Panel]:
-    """One panel, of at most `cells` rows and columns, for each distinct head asked for."""
+def panel(
+    title: str, sources: Sequence[Source], queries: Layout, keys: Layout, *, cells: int, marks: bool = True
+) -> Panel:
+    """The panel of some attentions, of at most `cells` rows and columns; `marks` shows marked tokens."""
     if queries.size * keys.size > _MOST_PAIRS:
         raise bad(
-            "queries", f"at most {_MOST_PAIRS} pairs with the keys", queries, "Draw a shorter document."
+            "length", f"at most {_MOST_PAIRS:,} pairs to draw", queries.size, "Draw a shorter document."
         )
     scale = max(1, -(-max(queries.size, keys.size) // cells))
-    names = tuple(name for name, _ in parts_of(at_one_length(pattern, queries)))
-    return [_panel(title, names, one, queries, keys, scale) for title, one in _distinct(pattern, heads)]
+    parts = [
+        (source, *part)
+        for source in sources
+        for part in _parts(at_one_length(source.pattern, source.queries))
+    ]
+    shape = -(-queries.size // scale), -(-keys.size // scale)
+    count, claimed, share = np.zeros(shape, np.int64), np.full(shape, -1), np.zeros(shape)
+    inside, alive = np.zeros(shape, bool), np.zeros(len(parts), bool)
+    allowed = total = 0
+    step = max(1, _BAND // max(scale * keys.size, 1))
+    for first in range(0, shape[0], step):
+        band, rows = slice(first, first + step), np.arange(first * scale, queries.size)[: step * scale]
+        every = [_counts(source.pattern, source, rows) for source in sources]
+        counts = _in_cells(np.sum(every, axis=0), scale)
+        mates = _in_cells((queries.sites.document[rows, None] == keys.sites.document).view(np.int8), scale)
+        pairs, seen = (np.count_nonzero(each, axis=(2, 3)) for each in (mates, counts))
+        count[band], inside[band] = counts.max(axis=(2, 3), initial=0), pairs > 0
+        share[band] = seen / np.maximum(pairs, 1)
+        allowed, total = allowed + int(seen.sum()), total + int(pairs.sum())
+        for number, (source, _, part) in reversed([*enumerate(parts)]):  # the first part has the last word
+            claims = _in_cells(_counts(part, source, rows), scale).any(axis=(2, 3))
+            claimed[band][claims] = number
+            alive[number] |= claims.any()
+    document = queries.sites.document[::scale]
+    named = tuple(
+        _named(source, shown) if alive[number] else None for number, (source, shown, _) in enumerate(parts)
+    )
+    return Panel(
+        title=title,
+        scale=scale,
+        parts=named,
+        part=claimed,
+        count=count,
+        share=share,
+        inside=inside,
+        allowed=allowed / max(total, 1),
+        position=queries.sites.position[::scale],
+        opens=np.diff(document, prepend=document[:1]) != 0,
+        marked_rows=_marked(queries, scale) & marks,
+        marked_columns=_marked(keys, scale) & marks,
+    )
 
 
-def _distinct(pattern: Pattern, heads: Iterable[int] | None) -> list[tuple[str, Pattern]]:
-    """Titles and patterns of the heads to draw; equal heads share a panel."""
-    if heads is None and pattern.heads_declared is None:
-        return [("", pattern.head(0))]
-    groups: dict[Pattern, list[str]] = {}
-    for h in range(pattern.heads_declared or 1) if heads is None else heads:
-        groups.setdefault(pattern.head(h), []).append(str(h))
-    titles = {one: f"head{'s' * (len(hs) > 1)} {', '.join(hs)}" for one, hs in groups.items()}
-    return [(title, one) for one, title in titles.items()][:_MOST_PANELS]
+def head_groups(patterns: Sequence[Pattern], heads: Iterable[int]) -> list[tuple[int, str]]:
+    """Of heads that see the same by all patterns, the first one and what the group is called.
+
+    >>> from longspan.patterns import Window
+    >>> head_groups([Window((5, 5, 9))], range(3))
+    [(0, 'heads 0 to 1'), (2, 'head 2')]
+    """
+    groups: dict[tuple[Pattern, ...], list[int]] = {}
+    for head in heads:
+        groups.setdefault(tuple(pattern.head(head) for pattern in patterns), []).append(head)
+    return [(group[0], numbered("head", sorted(group))) for group in groups.values()]
 
 
 def at_one_length(pattern: Pattern, queries: Layout) -> Pattern:
@@ -76,51 +147,37 @@ def at_one_length(pattern: Pattern, queries: Layout) -> Pattern:
     return pattern.at(lengths.pop()) if len(lengths) == 1 else pattern
 
 
-def _panel(
-    title: str, names: tuple[str, ...], pattern: Pattern, queries: Layout, keys: Layout, scale: int
-) -> Panel:
-    parts = parts_of(at_one_length(pattern, queries))
-    counts = in_cells(pattern.matrix(queries, keys), scale)
-    same = in_cells(queries.sites.document[:, None] == keys.sites.document, scale)
-    claimed = np.full(counts.shape[:2], -1)
-    for number, (_, part) in reversed([*enumerate(parts)]):  # the first part has the last word
-        claimed[in_cells(part.matrix(queries, keys), scale).any(axis=(2, 3))] = number
-    share = np.count_nonzero(counts, axis=(2, 3)) / np.maximum(np.count_nonzero(same, axis=(2, 3)), 1)
-    return Panel(
-        title,
-        scale,
-        names,
-        claimed,
-        counts.max(axis=(2, 3), initial=0),
-        share,
-        np.any(same, axis=(2, 3)),
-        axis(queries, scale),
-        axis(keys, scale),
-    )
-
-
-def parts_of(pattern: Pattern) -> list[tuple[str, Pattern]]:
-    """The parts that deserve a colour each: of a union or sum, also where an intersection cuts it."""
+def _parts(pattern: Pattern) -> list[tuple[Pattern, Pattern]]:
+    """The parts that deserve a color each, of unions and sums, as written and as intersections cut them."""
     if isinstance(pattern, Union | Sum):
-        return [named for part in pattern.parts for named in parts_of(part)]
-    if isinstance(pattern, Intersection) and len(inner := parts_of(pattern.parts[0])) > 1:
-        cut = pattern.parts[1:]
-        return [(name, Intersection((part, *cut))) for name, part in inner]
-    return [(repr(pattern), pattern)]
+        return [part for piece in pattern.parts for part in _parts(piece)]
+    if isinstance(pattern, Intersection) and len(inner := _parts(pattern.parts[0])) > 1:
+        return [(shown, Intersection((part, *pattern.parts[1:]))) for shown, part in inner]
+    return [(pattern, pattern)]
 
 
-def in_cells(matrix: IntArray, scale: int) -> IntArray:
+def _named(source: Source, shown: Pattern) -> Part:
+    return Part(source.name, repr(shown), type(shown).__name__, source.words or shown.explain())
+
+
+def _counts(pattern: Pattern, source: Source, rows: IntArray) -> IntArray:
+    """(rows, keys): how often some rows of the panel count the keys, 0 where no query stands."""
+    queries, one_head = source.rows[rows], pattern.head(source.head)
+    counts = np.zeros((rows.size, source.keys.size), np.int32)
+    if (present := queries >= 0).any():
+        counts[present] = one_head.matrix(source.queries.take(queries[present]), source.keys)
+    return counts
+
+
+def _in_cells(matrix: IntArray, scale: int) -> IntArray:
     """(rows, columns) -> (rows / scale, columns / scale, scale, scale), filled up with zeros."""
-    fill = [(0, -size % scale) for size in matrix.shape]
-    filled = np.pad(matrix, fill)
+    filled = np.pad(matrix, [(0, -size % scale) for size in matrix.shape])
     height, width = filled.shape
     return filled.reshape(height // scale, scale, width // scale, scale).swapaxes(1, 2)
 
 
-def axis(layout: Layout, scale: int) -> Axis:
-    """One side of a picture of these rows."""
-    site = layout.sites
-    document, position = site.document[::scale], site.position[::scale]
-    marked = np.pad(site.marked, (0, -layout.size % scale)).reshape(-1, scale)
-    opens = np.diff(document, prepend=document[:1]) != 0
-    return Axis(position, np.any(marked, axis=1), opens)
+def _marked(layout: Layout, scale: int) -> BoolArray:
+    """(cells,): those that hold a marked token."""
+    cells = np.pad(layout.sites.marked, (0, -layout.size % scale)).reshape(-1, scale)
+    marked: BoolArray = np.any(cells, axis=1)
+    return marked

@@ -1,7 +1,6 @@
 """BigBird's random attention, in each of the ways that published code draws it."""
 
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 
@@ -97,7 +96,7 @@ class RandomBlocks(Pattern):
     def head(self, h: int) -> Pattern:
         if self.plan in ("hf-eval", "none") or self.of_head is not None:
             return self
-        return RandomBlocks(**{**self._arguments(), "of_head": h})
+        return RandomBlocks(self.block, self.drawn, self.plan, self.seed, self.table, self.heads, of_head=h)
 
     def explain(self) -> str:
         if self.plan == "none" or self.drawn == 0:
@@ -112,7 +111,7 @@ class RandomBlocks(Pattern):
     def examples(cls) -> tuple[Pattern, ...]:
         return tuple(RandomBlocks(4, 3, plan, seed=1, table=64, heads=2) for plan in PLANS)
 
-    def _arguments(self) -> dict[str, Any]:
+    def _arguments(self) -> dict[str, object]:
         values = super()._arguments()
         return {"block": values.pop("block"), "count": values.pop("drawn"), **values}
 

@@ -1,119 +1,109 @@
-"""The SVG form of a picture, written as plain strings: no library, no script, readable in any browser."""
+"""The SVG writer: plain strings in one palette, for light and dark pages; no script, no font, no link."""
 
-from collections.abc import Iterator
+import re
+from collections.abc import Iterable, Iterator
 from html import escape
-from textwrap import wrap
+from itertools import groupby
 
 import numpy as np
 
-from longspan.patterns.panel import Axis, Panel
-from longspan.shapes import BoolArray
+from longspan.shapes import BoolArray, FloatArray
 
-_COLOURS = ("#3f74bb", "#e3953b", "#4fa177", "#a66aab", "#cb5c58", "#5ba9b9")
-_INK, _FAINT, _BED, _RULE = "#243241", "#7f8b99", "#f0f2f5", "#c9d0d8"
-_SIDE, _GAP, _EDGE, _LINE = 336, 44, 26, 21  # panel side, space between panels, margin, legend line
-_LEVELS = 8  # shades for cells that stand for many pairs
+COLORS = ("#0072b2", "#e69f00", "#009e73", "#cc79a7", "#d55e00", "#56b4e9")
+"""Okabe and Ito's, which people with any color vision can tell apart."""
+BRIGHT = ("#4ba3dd", "#f0b93a", "#2fc498", "#e29cc2", "#f28a4a", "#8fd0f5")
+"""The same for dark pages."""
+_LIGHT = {"paper": "#ffffff", "edge": "#c9d0d8", "ink": "#243241", "faint": "#66717e", "bed": "#eef1f4"}
+_DARK = {"paper": "#161b22", "edge": "#3d444d", "ink": "#e6edf3", "faint": "#9aa4af", "bed": "#232a33"}
+_MONO = ' font-family="ui-monospace,Menlo,Consolas,monospace"'
+_LEVELS = 8
 
-Key = tuple[int, int]  # part, count
 
+def page(title: str, width: float, height: float, body: Iterable[str]) -> str:
+    """A whole picture: `body` on a card that follows the light or dark scheme of the page around it.
 
-def svg(title: str, panels: list[Panel]) -> str:
-    """All panels side by side under the title, over a legend of the pattern's parts."""
-    legend = _legend(panels)
-    left, width = _EDGE + 20, 2 * _EDGE + 20 + len(panels) * (_SIDE + _GAP) - _GAP
-    lines = wrap(title, width=int((width - 2 * _EDGE) / 8.4))
-    top = _EDGE + 26 + 20 * len(lines) + (20 if panels[0].title else 0)
-    bottom = top + max(_unit(panel) * panel.part.shape[0] for panel in panels)
-    height = bottom + (22 + _LINE * len(legend) - 8 if legend else 0) + _EDGE
-    mono = 'font-family="ui-monospace,Menlo,Consolas,monospace"'
-    body = [_text(_EDGE, _EDGE + 9 + 20 * i, line, size=14, style=mono) for i, line in enumerate(lines)]
-    for number, panel in enumerate(panels):
-        body += _panel(panel, left + number * (_SIDE + _GAP), top)
-    for line, (key, words) in enumerate(legend):
-        y = bottom + 22 + line * _LINE
-        body.append(f'<rect x="{left}" y="{y:g}" width="12" height="12" rx="2.5" fill="{_colour(key)}"/>')
-        body.append(_text(left + 20, y + 10.5, words))
-    frame = f'width="{width - 1:g}" height="{height - 1:g}" rx="10" fill="#ffffff" stroke="{_RULE}"'
-    opening = (
+    Classes are `ink`, `faint` and `paper` for text, `bed` for areas, `rule` and `grid` for lines, and for
+    color 0 `p0` to fill, `m0` to fill deeper, `l0` to draw a line; so for the others.
+    """
+    card = f'<rect class="card" x="0.5" y="0.5" width="{width - 1:g}" height="{height - 1:g}" rx="10"/>'
+    content = "\n".join([card, *body])
+    light, dark = (_style(content, *palette) for palette in ((_LIGHT, COLORS), (_DARK, BRIGHT)))
+    return (
         f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {width:g} {height:g}" width="{width:g}" '
-        f'height="{height:g}" font-family="system-ui,Helvetica,Arial,sans-serif" role="img">'
+        f'height="{height:g}" font-family="system-ui,Helvetica,Arial,sans-serif" role="img">\n'
+        f"<title>{escape(title)}</title>\n"
+        f"<style>\n{light}\n@media (prefers-color-scheme: dark) {{\n{dark} }}\n</style>\n{content}\n</svg>\n"
     )
-    heading = f"<title>{escape(title)}</title>"
-    return "\n".join([opening, heading, f'<rect x="0.5" y="0.5" {frame}/>', *body, "</svg>", ""])
 
 
-def _panel(panel: Panel, x: float, y: float) -> Iterator[str]:
-    unit = _unit(panel)
-    width = panel.part.shape[1]
-    if panel.title:
-        yield _text(x, y - 27, panel.title, weight=600)
-    yield _text(x + width * unit, y - 11, "keys", colour=_FAINT, style='text-anchor="end"')
-    turned = f'text-anchor="end" transform="rotate(-90 {x - 12:g} {y:g})"'
-    yield _text(x - 12, y, "queries", colour=_FAINT, style=turned)
-    yield f'<g transform="translate({x:g} {y:g}) scale({unit:.6g})">'
-    gap = 0.1 if unit > 5 else 0.0
-    yield path_of(panel.inside, 0.0, f'fill="{_BED}"')
-    for key in _keys(panel):
-        cells = (panel.part == key[0]) & (panel.count == key[1])
-        level = np.ceil(panel.share * _LEVELS)
-        for shade in np.unique(level[cells]):
-            faint = "" if shade == _LEVELS else f' fill-opacity="{0.2 + 0.8 * shade / _LEVELS:.2g}"'
-            yield path_of(cells & (level == shade), gap, f'fill="{_colour(key)}"{faint}')
-    yield "</g>"
-    yield from _marks(panel.columns, x, y - 5, unit, across=True)
-    yield from _marks(panel.rows, x - 5, y, unit, across=False)
-
-
-def path_of(cells: BoolArray, gap: float, style: str) -> str:
-    """All given cells as one path in cell units: runs where they touch, squares where a gap parts them."""
-    moves = []
-    for row, line in enumerate(cells):
-        edges = np.flatnonzero(np.diff(line, prepend=False, append=False))
-        for start, stop in zip(edges[::2], edges[1::2], strict=True):
-            size = 1 if gap else int(stop - start)
-            corners = range(int(start), int(stop), size)
-            moves += [f"M{c} {row}h{size - gap:g}v{1 - gap:g}h{gap - size:g}z" for c in corners]
-    return f'<path d="{"".join(moves)}" {style}/>'
-
-
-def _marks(axis: Axis, x: float, y: float, unit: float, *, across: bool) -> Iterator[str]:
-    """A dot at each marked token."""
-    for cell in np.flatnonzero(axis.marked):
-        along = (cell + 0.5) * unit
-        dx, dy = (along, 0.0) if across else (0.0, along)
-        yield f'<circle cx="{x + dx:.5g}" cy="{y + dy:.5g}" r="{min(2.6, unit / 2):.2g}" fill="{_INK}"/>'
-
-
-def _legend(panels: list[Panel]) -> list[tuple[Key, str]]:
-    """One line for each part and count that occurs in any panel; none if there is but one."""
-    names: dict[Key, str] = {}
-    for panel in panels:
-        for key in _keys(panel):
-            times = f", counted {key[1]} times" if key[1] > 1 else ""
-            names[key] = panel.parts[key[0]] + times
-    return sorted(names.items()) if len(names) > 1 else []
-
-
-def _keys(panel: Panel) -> list[Key]:
-    """The (part, count) pairs that occur."""
-    seen = panel.part >= 0
-    return sorted(set(zip(panel.part[seen].tolist(), panel.count[seen].tolist(), strict=True)))
-
-
-def _colour(key: Key) -> str:
-    """The part's colour, darker where a key counts more than once."""
-    base = _COLOURS[key[0] % len(_COLOURS)]
-    keep = 1.0 if key[1] < 2 else 0.55
-    return "#" + "".join(f"{int(int(base[i : i + 2], 16) * keep):02x}" for i in (1, 3, 5))
-
-
-def _unit(panel: Panel) -> float:
-    """The side of a cell."""
-    return _SIDE / max(int(np.max(panel.part.shape)), 1)
-
-
-def _text(
-    x: float, y: float, words: str, *, size: int = 12, weight: int = 400, colour: str = _INK, style: str = ""
+def text(
+    x: float,
+    y: float,
+    words: str,
+    *,
+    size: int = 12,
+    bold: bool = False,
+    kind: str = "ink",
+    anchor: str = "start",
+    mono: bool = False,
+    upward: bool = False,
 ) -> str:
-    look = f'font-size="{size}" font-weight="{weight}" fill="{colour}" {style}'.rstrip()
-    return f'<text x="{x:g}" y="{y:g}" {look}>{escape(words)}</text>'
+    """One line of text, on its baseline; `upward` turns it to read from bottom to top."""
+    weight = ' font-weight="600"' * bold
+    place = f' text-anchor="{anchor}"' * (anchor != "start")
+    turn = f' transform="rotate(-90 {x:g} {y:g})"' * upward
+    look = f'class="{kind}" font-size="{size}"{weight}{place}{turn}{_MONO * mono}'
+    return f'<text x="{x:.5g}" y="{y:g}" {look}>{escape(words)}</text>'
+
+
+def square(kind: str, x: float, y: float, strength: float = 1.0) -> str:
+    """The sample of a color in a legend."""
+    return f'<rect class="{kind}" x="{x:g}" y="{y:g}" width="12" height="12" rx="2.5"{_opacity(strength)}/>'
+
+
+def dot(kind: str, x: float, y: float, radius: float) -> str:
+    """A filled circle."""
+    return f'<circle class="{kind}" cx="{x:.5g}" cy="{y:.5g}" r="{radius:.2g}"/>'
+
+
+def shaded(kind: str, shares: FloatArray, *, strength: float = 1.0, gap: float = 0.0) -> Iterator[str]:
+    """(rows, columns) of shares as cells one unit wide: the smaller the share, the paler; 0 is left out."""
+    level = np.ceil(shares * _LEVELS)
+    for step in np.unique(level[level > 0]):
+        opacity = _opacity(strength * (0.25 + 0.75 * float(step) / _LEVELS))
+        yield f'<path class="{kind}"{opacity} d="{"".join(_moves(level == step, gap))}"/>'
+
+
+def _moves(cells: BoolArray, gap: float) -> Iterator[str]:
+    """Rectangles where cells touch, squares where a gap parts them."""
+    top = 0
+    for _, run in groupby(cells, key=lambda line: line.tobytes() if not gap else object()):
+        lines = list(run)
+        edges = np.flatnonzero(np.diff(lines[0], prepend=False, append=False)).tolist()
+        for start, stop in zip(edges[::2], edges[1::2], strict=True):
+            width, height = (1, 1) if gap else (stop - start, len(lines))
+            for left in range(start, stop, width):
+                yield f"M{left} {top}h{width - gap:g}v{height - gap:g}h{gap - width:g}z"
+        top += len(lines)
+
+
+def _opacity(strength: float) -> str:
+    return "" if strength == 1 else f' fill-opacity="{strength:.2g}"'
+
+
+def _style(content: str, roles: dict[str, str], colors: tuple[str, ...]) -> str:
+    """Rules for the classes that `content` has."""
+    rules = {name: f"fill: {roles[name]}" for name in ("ink", "faint", "bed", "paper")}
+    rules["card"] = f"fill: {roles['paper']}; stroke: {roles['edge']}"
+    rules |= {"rule": f"stroke: {roles['ink']}", "grid": f"stroke: {roles['edge']}"}
+    for number, color in enumerate(colors):
+        rules |= {f"p{number}": f"fill: {color}", f"m{number}": f"fill: {_deep(color, roles['ink'])}"}
+        rules[f"l{number}"] = f"stroke: {color}; fill: none"
+    used = dict.fromkeys(re.findall(r'class="(\w+)"', content))
+    return " ".join(f".{name} {{ {rules[name]} }}" for name in used)
+
+
+def _deep(color: str, ink: str) -> str:
+    """Half way from a color to that of the text: darker on light pages, lighter on dark ones."""
+    mixed = ((int(color[i : i + 2], 16) + int(ink[i : i + 2], 16)) // 2 for i in (1, 3, 5))
+    return "#" + "".join(f"{part:02x}" for part in mixed)

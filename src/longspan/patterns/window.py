@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 from types import EllipsisType
-from typing import Any, TypeAlias
+from typing import TypeAlias
 
 from longspan.errors import FARTHEST, InputError, bad, whole
 from longspan.layout import Site
@@ -11,6 +11,7 @@ from longspan.patterns.base import Pattern, Reach, Spans, counts
 from longspan.shapes import IntArray
 
 Side: TypeAlias = int | Sequence[int | None] | None
+_PerHead: TypeAlias = int | tuple[int | None, ...] | None
 
 
 @dataclass(frozen=True, init=False, repr=False)
@@ -18,7 +19,7 @@ class Window(Pattern):
     """Keys at offsets t * dilation with -left <= t <= right (Longformer, section 3.1).
 
     `Window(radius)` is left = right = radius; None means unlimited. Each value may be a tuple, one per head.
-    A pooled slot is seen where its centre lies.
+    A pooled slot is seen where its center lies.
 
     >>> Window(2, dilation=3).explain()
     'A token sees itself, 2 tokens to the left and 2 to the right, at steps of 3.'
@@ -36,10 +37,10 @@ class Window(Pattern):
         right: Side | EllipsisType = ...,
         dilation: int | Sequence[int] = 1,
     ) -> None:
-        given = [value is not ... for value in (radius, left, right)]
-        if given == [True, False, False]:
+        present = [value is not ... for value in (radius, left, right)]
+        if present == [True, False, False]:
             left = right = _each("radius", radius, 1, "Use Full() for unrestricted attention.")
-        elif given != [False, True, True]:
+        elif present != [False, True, True]:
             raise InputError(
                 "`Window` must be given `radius`, or else both `left` and `right`. "
                 "Write None for a side without limit and 0 for none."
@@ -83,7 +84,8 @@ class Window(Pattern):
             return self
         if not 0 <= h < declared:
             raise bad("h", f"one of the {declared} heads listed, counted from 0", h)
-        left, right, dilation = (v[h] if isinstance(v, tuple) else v for v in self._values)
+        left, right = (side[h] if isinstance(side, tuple) else side for side in (self.left, self.right))
+        dilation = self.dilation[h] if isinstance(self.dilation, tuple) else self.dilation
         return Window(left=left, right=right, dilation=dilation)
 
     def explain(self) -> str:
@@ -110,22 +112,22 @@ class Window(Pattern):
         )
 
     @property
-    def _values(self) -> tuple[Any, Any, Any]:
+    def _values(self) -> tuple[_PerHead, _PerHead, _PerHead]:
         return self.left, self.right, self.dilation
 
     def _one_head(self) -> tuple[int, int, int]:
         """Reach to the left and right in positions, and the dilation."""
         left, right, dilation = self._values
-        if self.heads_declared is not None:
+        if isinstance(left, tuple) or isinstance(right, tuple) or not isinstance(dilation, int):
             raise bad("pattern", "one head's", self, "It lists a value per head: choose by .head(h).")
-        reach = (FARTHEST if t is None else min(t * dilation, FARTHEST) for t in (left, right))
-        return *reach, dilation
+        left, right = (FARTHEST if t is None else min(t * dilation, FARTHEST) for t in (left, right))
+        return left, right, dilation
 
 
-def _each(name: str, value: Any, least: int, repair: str = "") -> Any:
+def _each(name: str, value: object, least: int, repair: str = "") -> _PerHead:
     """The checked value, or the tuple of checked values, one per head; None stays None."""
     if isinstance(value, Sequence) and not isinstance(value, str):
         if not value:
             raise bad(name, "one number per head", value)
-        return tuple(_each(name, item, least, repair) for item in value)
+        return tuple(None if item is None else whole(name, item, least, repair) for item in value)
     return None if value is None else whole(name, value, least, repair)

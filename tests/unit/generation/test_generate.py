@@ -11,7 +11,7 @@ from longspan.families.seq2seq.lm import Seq2SeqLM
 from longspan.generation.config import GenerationConfig
 from longspan.generation.generate import generate
 from longspan.generation.logits_process import process_logits
-from longspan.generation.search import BeamSearch, Sampler, Hypothesis
+from longspan.generation.search import BeamSearch, Hypothesis, Sampler
 from longspan.layout import Layout
 from unit.generation.tiny import DOCUMENTS, END, LENGTHS, VOCAB, ids, writer
 

@@ -6,10 +6,16 @@ import torch
 from torch import Tensor
 
 from longspan.engine.labels import Labels
-from longspan.layout import Layout
 from longspan.families.attention_spec import AttentionSpec
+from longspan.families.longformer.attention import (
+    GlobalProjections,
+    GlobalRows,
+    Group,
+    LongformerAttention,
+    _projected,
+)
 from longspan.families.longformer.model import LongformerConfig
-from longspan.families.longformer.attention import GlobalProjections, GlobalRows, Group, LongformerAttention, _projected
+from longspan.layout import Layout
 from longspan.nn.relative import RelativeBias
 
 LAYOUT = Layout.packed([50, 30], marked=[[0, 3], [1]])

@@ -1,4 +1,4 @@
-"""Patterns as graphs: stars, diameters, eigenvalues, receptive fields."""
+"""Patterns as graphs: stars, diameters, eigenvalues."""
 
 from collections.abc import Callable
 from pathlib import Path
@@ -20,7 +20,7 @@ from longspan.patterns import (
     ToGlobal,
     Window,
 )
-from longspan.patterns.graph import adjacency, contains_star, diameter, receptive_field, second_eigenvalue
+from longspan.patterns.graph import adjacency, contains_star, diameter, measure, second_eigenvalue
 
 BIGBIRDS = [
     ByLength(704, Full(), (BlockWindow(64) | GlobalBlocks(64)) + RandomBlocks(64, 3, plan, seed=1))
@@ -132,22 +132,20 @@ def test_random_blocks_open_the_spectral_gap() -> None:
     assert second_eigenvalue(Full(), Layout.packed([90])) == pytest.approx(0)
 
 
-def test_the_receptive_field_grows_by_the_radius_with_each_layer() -> None:
-    layout = Layout.packed([100, 50])
-    fields = receptive_field([Window(4)] * 3, layout, row=60)
-    assert [np.flatnonzero(field)[[0, -1]].tolist() for field in fields] == [
-        [60, 60],
-        [56, 64],
-        [52, 68],
-        [48, 72],
-    ]
-    assert not receptive_field([Full()], layout, row=60)[1, 100:].any()
+def test_the_graph_is_measured_on_the_longest_document() -> None:
+    graph = measure(Window(10) | GlobalTokens(), Layout.packed([5, 100], marked=[[0], [3]]))
+    assert (graph.star, graph.diameter) == (True, 2)
+    assert graph.second_eigenvalue is not None
+    assert 0 < graph.second_eigenvalue < 1
+    assert str(graph).startswith("a star, diameter 2, second eigenvalue 0.")
+    assert measure(Window(10), Layout.packed([5, 101])).diameter == 10
+    assert "no star, never connected" in str(measure(Window(3, dilation=2), Layout.packed([99])))
 
 
-def test_the_receptive_field_joins_the_heads() -> None:
-    pattern, layout = Window(2, dilation=(1, 5)), Layout.packed([100])
-    fields = receptive_field([pattern], layout, row=50, heads=(0, 1))
-    assert np.flatnonzero(fields[1]).tolist() == [40, 45, 48, 49, 50, 51, 52, 55, 60]
+def test_a_large_graph_is_not_measured() -> None:
+    layout = Layout.packed([3000])
+    assert str(measure(Window(10), layout)) == "no star, graph not measured"
+    assert measure(BlockWindow(16) | GlobalBlocks(16), layout).diameter == 2
 
 
 @pytest.mark.parametrize(
@@ -158,10 +156,6 @@ def test_the_receptive_field_joins_the_heads() -> None:
             "one of the layout's 1 documents, but is 1",
         ),
         (lambda: adjacency(Window(1), Layout.packed([5000])), "at most 4096 nodes per document, but is 5000"),
-        (
-            lambda: receptive_field([Full()], Layout.packed([3]), row=3),
-            "one of the layout's 3 rows, but is 3",
-        ),
     ],
 )
 def test_bad_questions_are_refused(ask: Callable[[], object], words: str) -> None:

@@ -1,13 +1,14 @@
-"""What a report on a model suggests, in sentences; none where nothing is to be gained."""
+"""What a cost report suggests, in sentences; none where nothing is to be gained."""
 
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
-from longspan.engine.plan import plan
-from longspan.look.subject import Subject
+from longspan.inspect.cost import planned_for
+from longspan.inspect.stack import Stack
+from longspan.inspect.subject import Subject
 
 if TYPE_CHECKING:
-    from longspan.look.report import ModelReport
+    from longspan.inspect.report import CostReport
 
 NEAR = 0.9
 """Patterns that compute more than this share of all pairs save nothing worth having."""
@@ -16,9 +17,11 @@ LARGE = 0.7
 _LENGTHS: tuple[int, ...] = tuple(1 << power for power in range(6, 14))
 
 
-def advice(report: "ModelReport") -> Iterator[str]:
-    """Sentences about this model at this length."""
-    config, length = report.subject.config, report.layout.size
+def advice(report: "CostReport") -> Iterator[str]:
+    """Sentences about this model at this length; patterns are given none."""
+    config, length = report.subject.config, int(report.layout.lengths.max())
+    if isinstance(config, Stack):
+        return
     if length > config.longest:
         yield (
             f"The model reads {config.longest:,} tokens at once: this is what more would cost. "
@@ -41,16 +44,16 @@ def advice(report: "ModelReport") -> Iterator[str]:
         rest = share["attention"]
         yield f"Linear layers dominate: a sparser pattern can save {rest:.0%} at most, precision='int8' more."
     alone = config.global_tokens == "by task" and not report.layout.marked_rows.size
-    if alone and report.field.complete is None:
+    if alone and report.receptive_field.complete is None:
         yield "No token ever knows of the whole document; with a global token (marked) all do in two layers."
 
 
 def halving(subject: Subject) -> int | None:
-    """The least power of two at which the model's calls compute less than half of all pairs; None: none."""
+    """The least power of two at which the model computes less than half of all pairs; None: none."""
     heads = subject.config.heads
     for length in _LENGTHS:
-        made = [call for layer in subject.config.attention(subject.layout(length)) for call in layer]
-        plans = (plan(call.pattern, call.queries, call.keys, heads=heads) for call in made)
-        if sum(one.pairs_computed for one in plans) < 0.5 * subject.config.layers * heads * length**2:
+        every = [call for layer in subject.config.attention(subject.layout(length)) for call in layer]
+        computed = sum(planned_for(call, heads).pairs_computed for call in every)
+        if computed < 0.5 * subject.config.layers * heads * length**2:
             return length
     return None

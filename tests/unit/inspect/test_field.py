@@ -2,15 +2,26 @@
 
 import numpy as np
 import pytest
+from unit.models.tiny import SIZES
 
 from longspan.families.attention_spec import AttentionSpec
 from longspan.families.longformer.model import LongformerConfig
 from longspan.families.poolingformer.model import PoolingformerConfig
+from longspan.inspect.field import receptive_field
+from longspan.inspect.stack import stack
 from longspan.layout import Layout
-from longspan.look.field import field
+from longspan.patterns import (
+    BlockWindow,
+    Causal,
+    Full,
+    GlobalBlocks,
+    GlobalTokens,
+    Pattern,
+    RandomBlocks,
+    Window,
+)
 from longspan.shapes import BoolArray
-from unit.families.tiny import SIZES
-from unit.look.models import layout_of, subjects
+from unit.inspect.models import layout_of, subjects
 
 
 def sees(call: AttentionSpec, heads: int) -> BoolArray:
@@ -63,7 +74,7 @@ def knowledge(name: str, layout: Layout, nodes: int) -> list[BoolArray]:
 @pytest.mark.parametrize("name", subjects())
 def test_the_field_is_the_product_of_the_layers(name: str) -> None:
     config, layout = subjects()[name], layout_of(name)
-    found = field(config.attention(layout), layout, heads=config.heads)
+    found = receptive_field(config.attention(layout), layout, heads=config.heads)
     row = int(found.start.argmax())
     assert layout.sites.document[row] == 3
     expected = [known[row] for known in knowledge(name, layout, found.start.size)]
@@ -73,7 +84,7 @@ def test_the_field_is_the_product_of_the_layers(name: str) -> None:
 
 def test_the_middle_knows_of_itself_and_its_window() -> None:
     layout = Layout.packed([101])
-    found = field(LongformerConfig(**SIZES, radius=(2, 3, 5)).attention(layout), layout, heads=2)
+    found = receptive_field(LongformerConfig(**SIZES, radius=(2, 3, 5)).attention(layout), layout, heads=2)
     assert found.tokens.tolist() == [5, 11, 21]
     assert found.complete is None
     assert found.reachable == 101
@@ -81,7 +92,7 @@ def test_the_middle_knows_of_itself_and_its_window() -> None:
 
 def test_a_global_token_completes_the_field() -> None:
     layout = Layout.packed([101, 7], marked=[[3], []])
-    found = field(LongformerConfig(**SIZES, radius=2).attention(layout), layout, heads=2)
+    found = receptive_field(LongformerConfig(**SIZES, radius=2).attention(layout), layout, heads=2)
     assert found.tokens.tolist() == [6, 101, 101]
     assert found.complete == 2
 
@@ -91,7 +102,7 @@ def test_pooled_slots_carry_what_the_first_level_saw() -> None:
     config = PoolingformerConfig(
         **SIZES | {"positions": 400}, radius=3, wide_radius=8, kernel=5, stride=4, two_level=(0,)
     )
-    found = field(config.attention(layout), layout, heads=2)
+    found = receptive_field(config.attention(layout), layout, heads=2)
     seen = np.flatnonzero(found.known[0])
     assert seen.tolist() == list(range(seen[0], seen[-1] + 1))
     assert 2 * (8 + 3) < seen.size <= 2 * (8 + 2 + 3) + 1
@@ -100,4 +111,27 @@ def test_pooled_slots_carry_what_the_first_level_saw() -> None:
 @pytest.mark.parametrize("length", [1, 2])
 def test_a_tiny_document_is_known_at_once(length: int) -> None:
     layout = Layout.packed([length])
-    assert field(LongformerConfig(**SIZES, radius=2).attention(layout), layout, heads=2).complete == 1
+    assert receptive_field(LongformerConfig(**SIZES, radius=2).attention(layout), layout, heads=2).complete == 1
+
+
+@pytest.mark.parametrize(
+    "patterns",
+    [
+        [Window(3)] * 4,
+        [Window(5), Window(2, dilation=3), Window(1) & Causal()],
+        [Window(3), Window(2) | GlobalTokens(), Window(4)],
+        [Window((1, 8), dilation=(4, 1)), Window(2)],
+        [(BlockWindow(16) | GlobalBlocks(16)) + RandomBlocks(16, 2, "uniform")],
+        [Full()],
+    ],
+    ids=repr,
+)
+def test_the_field_of_a_stack_is_the_product_of_its_patterns(patterns: list[Pattern]) -> None:
+    layout, heads = Layout.packed([60, 200], marked=[[], [0, 130]]), 2
+    found = receptive_field(stack(patterns, heads).attention(layout), layout, heads=heads)
+    known = np.eye(layout.size, dtype=bool)
+    for depth, pattern in enumerate(patterns):
+        edges = [pattern.head(h).matrix(layout) > 0 for h in range(heads)]
+        known = known | (np.logical_or.reduce(edges) @ known)
+        assert np.array_equal(found.known[depth], known[found.start.argmax()])
+    assert found.start.argmax() == 60 + 100

@@ -7,14 +7,15 @@ from typing import Any
 import pytest
 import torch
 from longspan.checkpoints.long_configs import stitched_config
-from longspan.look.presets import PRESETS
+from longspan.inspect.presets import PRESETS
 
 from longspan.checkpoints.default import RECIPE
 from longspan.errors import CheckpointError, InputError
 from longspan.families.bert.model import BertConfig
 from longspan.families.longformer.model import LongformerConfig
-from longspan.look import subject as looking
-from longspan.look.subject import names_a_model, subject
+from longspan.inspect import subject as looking
+from longspan.inspect.subject import names_a_model, subject
+from longspan.patterns import Full, Window
 
 WRITTEN = {"model_type": "longformer", "attention_window": 64, "num_hidden_layers": 3, "hidden_size": 48}
 WRITTEN |= {"num_attention_heads": 4}
@@ -68,11 +69,18 @@ def test_of_a_model_on_the_hub_only_small_files_are_fetched(
 def test_the_preset_of_the_built_in_model_is_its_recipe() -> None:
     short = PRESETS["minilm-l6"]
     given = {name: RECIPE[name] for name in ("radius", "block", "stitching")}
-    assert PRESETS["default"] == stitched_config(short, **given, sif_weights=torch.ones(short.vocab_size))
+    assert PRESETS["default"] == stitched_config(short, **given, salience=torch.ones(short.vocab_size))
 
 
 def test_a_config_is_a_model_too() -> None:
     assert subject(BertConfig(layers=2)).family == "Bert"
+
+
+def test_patterns_have_the_heads_that_they_list_or_twelve() -> None:
+    assert subject([Full(), Window((1, 2, 3))]).config.heads == 3
+    assert subject(Full()).config.heads == 12
+    assert subject(Full(), heads=5, head_size=16).config.width == 80
+    assert subject(Full()).layout().size == 4096
 
 
 @pytest.mark.parametrize("name", PRESETS)
@@ -90,7 +98,7 @@ def test_a_name_of_nothing_is_refused_with_all_that_there_is(wrong: str) -> None
 
 
 def test_what_is_no_name_is_refused() -> None:
-    with pytest.raises(InputError, match="`model` must be a config or a folder"):
+    with pytest.raises(InputError, match="`model` must be a config, patterns, or a folder"):
         subject(7)  # type: ignore[arg-type]
 
 

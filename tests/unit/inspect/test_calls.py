@@ -4,14 +4,14 @@ from typing import Any
 
 import pytest
 import torch
+from longspan.models import bert, bigbird, etc, longformer, mpnet, poolingformer, stitched
+from unit.models.tiny import some_ids
 
 from longspan.engine.plan import plan
-from longspan.families import bert, bigbird, etc, longformer, mpnet, poolingformer, stitched
+from longspan.inspect.dry_run import dry_run
 from longspan.layout import Layout
-from longspan.look.trial import trial
 from longspan.nn import attention
-from unit.families.tiny import some_ids
-from unit.look.models import DOCUMENTS, layout_of, subjects
+from unit.inspect.models import DOCUMENTS, layout_of, subjects
 
 MODULES = (bert, bigbird, etc, longformer, mpnet, poolingformer, stitched, attention)
 MANY = [range(0, 67, 4), [0], [], range(0, 131, 9)]
@@ -43,9 +43,9 @@ def test_calls_stand_in_the_order_in_which_they_are_computed(name: str) -> None:
     calls = config.attention(layout)
     assert len(calls) == config.layers
     made = [call for layer in calls for call in layer]
-    attends = trial(config, layout).attends
-    if len(attends) == len(made):  # global rows may be computed in two groups, few and many
-        assert [keys for _, keys, *_ in attends] == [call.keys.size for call in made]
+    attentions = dry_run(config, layout).attentions
+    if len(attentions) == len(made):  # global rows may be computed in two groups, few and many
+        assert [keys for _, keys, *_ in attentions] == [call.keys.size for call in made]
 
 
 def test_layers_that_draw_nothing_share_a_plan() -> None:

@@ -27,7 +27,7 @@ def complaint(capsys: pytest.CaptureFixture[str], *arguments: str, status: int =
 
 def test_a_model_is_drawn_as_text(capsys: pytest.CaptureFixture[str]) -> None:
     text = printed(capsys, "draw", "longformer-base", "--length", "800", "--marked", "0,5")
-    assert text.startswith("longformer-base: Longformer, 12 layers, 12 heads; one document of 800 tokens")
+    assert text.startswith("longformer-base: Longformer, 12 layers of width 768, 12 heads; one document")
     assert "with 2 global tokens" in text
     assert "layers 0 to 11: window, global rows" in text
 
@@ -48,7 +48,7 @@ def test_the_name_of_a_pattern_still_means_the_pattern(capsys: pytest.CaptureFix
 def test_a_model_is_explained(capsys: pytest.CaptureFixture[str]) -> None:
     text = printed(capsys, "explain", "bigbird-base", "--length", "1024", "--gflops", "100,80")
     assert text.startswith("bigbird-base: BigBird, 12 layers of width 768")
-    assert "predicted (100 GFLOP/s in linear layers, 80 in attention; as given)" in text
+    assert "predicted (100 GFLOP/s in linear layers, 80 GFLOP/s in attention; as given)" in text
     assert "linear layers" in text
 
 
@@ -56,7 +56,7 @@ def test_a_model_is_explained_as_json(capsys: pytest.CaptureFixture[str]) -> Non
     found = json.loads(
         printed(capsys, "explain", "poolingformer-base", "--length", "600", "--gflops", "50", "--json")
     )
-    assert {call["name"]: call["layers"] for call in found["calls"]} == {
+    assert {call["name"]: call["layers"] for call in found["attention"]} == {
         "window": list(range(12)),
         "global rows": list(range(12)),
         "pooled": [7, 8, 9],
@@ -72,7 +72,7 @@ def test_a_model_is_explained_as_json(capsys: pytest.CaptureFixture[str]) -> Non
         "heads",
         "width",
         "parameters",
-        "calls",
+        "attention",
         "pairs",
         "receptive_field",
         "flops",
@@ -87,13 +87,13 @@ def test_a_model_is_explained_as_json(capsys: pytest.CaptureFixture[str]) -> Non
 
 def test_a_pattern_is_explained_as_json(capsys: pytest.CaptureFixture[str]) -> None:
     found = json.loads(printed(capsys, "explain", "Window(4)", "--length", "90", "--heads", "2", "--json"))
-    assert found["pattern"] == {"pattern": "Window", "left": 4, "right": 4, "dilation": 1}
+    assert found["attention"][0]["pattern"] == "Window(4)"
     assert found["pairs"]["useful"] == 2 * (90 * 9 - 20)
 
 
 def test_a_folder_with_a_config_is_enough(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
     (tmp_path / "config.json").write_text('{"model_type": "bert", "num_hidden_layers": 2}')
-    assert "Bert, 2 layers" in printed(capsys, "explain", str(tmp_path), "--length", "64", "--gflops", "9")
+    assert "Bert, 2 layers of" in printed(capsys, "explain", str(tmp_path), "--length", "64", "--gflops", "9")
     assert "Bert, 2 layers" in printed(capsys, "draw", str(tmp_path), "--length", "64")
 
 
@@ -105,8 +105,9 @@ def test_a_folder_with_a_config_is_enough(capsys: pytest.CaptureFixture[str], tm
         (["explain", "./no/such/folder"], "must be a folder with config.json"),
         (["explain", "bert-base", "--length", "100,200"], "`--length` must be one number for a model"),
         (["explain", "bert-base", "--length", "0"], "`length` must be at least 1"),
-        (["explain", "bert-base", "--heads", "3"], "`--heads` must be given for patterns only"),
-        (["explain", "Full()", "--gflops", "3"], "`--gflops` must be given for models only"),
+        (["explain", "bert-base", "--heads", "3"], "`heads` must be given for patterns only"),
+        (["explain", "bert-base", "--repeat", "3"], "`--repeat` must be given for patterns only"),
+        (["explain", "bert-base", "Full()"], "must be one model, or patterns alone"),
         (["explain", "bert-base", "--gflops", "fast"], "one number or two with a comma between"),
         (["explain", "bert-base", "--gflops", "1,2,3"], "one number or two with a comma between"),
         (["explain", "bert-base", "--gflops", "0"], "`gflops` must be more than 0"),

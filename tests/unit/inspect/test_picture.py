@@ -6,17 +6,17 @@ from xml.etree import ElementTree
 
 import numpy as np
 import pytest
-from longspan.look.presets import PRESETS
+from longspan.inspect.presets import PRESETS
+from unit.models.tiny import SIZES
 
 import longspan
 from longspan.errors import InputError
 from longspan.families.bigbird.model import BigBirdConfig
 from longspan.families.longformer.model import LongformerConfig
-from longspan.look.layers import titled
-from longspan.look.picture import Picture, draw
-from longspan.look.svg import BRIGHT, COLOURS, WIDTH
-from unit.families.tiny import SIZES
-from unit.look.models import subjects
+from longspan.inspect.picture import WIDTH, Picture, draw
+from longspan.layout import Layout
+from longspan.patterns import Full, GlobalTokens, Window
+from unit.inspect.models import subjects
 
 DOCS = Path(__file__).parents[3] / "docs"
 SHOWN = {
@@ -32,6 +32,10 @@ SHOWN = {
 def words_of(picture: Picture) -> list[str]:
     root = ElementTree.fromstring(picture.svg())
     return [element.text or "" for element in root.iter() if element.tag.endswith("text")]
+
+
+def titles_of(picture: Picture) -> list[str]:
+    return [panel.title for panel in picture.panels(32)[0]]
 
 
 @pytest.mark.parametrize("name", subjects())
@@ -55,44 +59,35 @@ def test_a_picture_needs_nothing_but_itself() -> None:
         assert way_out not in text
 
 
-def test_a_picture_has_colours_for_light_and_dark_pages() -> None:
-    light, dark = draw("longformer-base", 600).svg().split("@media (prefers-color-scheme: dark)")
-    assert all(colour in light and bright in dark for colour, bright in zip(COLOURS, BRIGHT, strict=True))
-
-
 def test_equal_layers_and_calls_between_the_same_rows_share_a_panel() -> None:
-    shown, left = draw("longformer-base", 700).frames(32)
-    assert [(frame.title, frame.under) for frame in shown] == [("layers 0 to 11", "window, global rows")]
-    assert left == 0
-    assert [part.name for part in shown[0].parts if part] == ["Window(256)", "ToGlobal()", "Full()"]
-    titles = [frame.title for frame in draw("poolingformer-base", 700).frames(32)[0]]
-    assert titles == ["layers 0 to 11", "layers 7 to 9"]
-    titles = [frame.title for frame in draw("default", 700).frames(32)[0]]
-    assert titles == ["layers 0 to 3", "layers 4 to 5"]
+    (panel,), left_out = draw("longformer-base", 700).panels(32)
+    assert (panel.title, panel.sources, left_out) == ("layers 0 to 11", "window, global rows", 0)
+    assert [part.name for part in panel.parts if part] == ["Window(256)", "ToGlobal()", "Full()"]
+    assert titles_of(draw("poolingformer-base", 700)) == ["layers 0 to 11", "layers 7 to 9"]
+    assert titles_of(draw("default", 700)) == ["layers 0 to 3", "layers 4 to 5"]
 
 
 def test_a_panel_shades_cells_by_what_is_allowed() -> None:
     picture = draw(LongformerConfig(**SIZES, radius=9), 120, marked=[3])
-    (frame,), _ = picture.frames(30)
+    (panel,), _ = picture.panels(30)
     local, apart = picture.calls[0]
     dense = local.pattern.matrix(local.queries) > 0
     dense[3] = apart.pattern.matrix(apart.queries, apart.keys) > 0
     share = dense.reshape(30, 4, 30, 4).mean(axis=(1, 3))
-    assert np.allclose(frame.panel.share, share)
-    assert frame.useful == dense.mean()
-    assert np.flatnonzero(frame.panel.rows.marked).tolist() == [0]
+    assert np.allclose(panel.share, share)
+    assert panel.allowed == dense.mean()
+    assert np.flatnonzero(panel.marked_rows).tolist() == [0]
 
 
 def test_heads_that_differ_are_drawn_apart() -> None:
     config = LongformerConfig(**SIZES, radius=4, dilation=(1, (1, 3), 1))
-    titles = [frame.title for frame in draw(config, 100).frames(32)[0]]
-    assert titles == ["layers 0 and 2", "layer 1, head 0", "layer 1, head 1"]
+    assert titles_of(draw(config, 100)) == ["layers 0 and 2", "layer 1, head 0", "layer 1, head 1"]
 
 
 def test_more_panels_than_fit_are_counted() -> None:
     config = BigBirdConfig(**SIZES | {"layers": 6}, block=4, random_blocks=1, random="uniform")
     picture = draw(config, 60)
-    assert len(picture.frames(32)[0]) == 9
+    assert len(titles_of(picture)) == 9
     assert "3 more are not drawn." in words_of(picture)
     assert "(and 3 more that are not drawn)" in picture.text()
 
@@ -115,8 +110,17 @@ def test_the_receptive_field_is_shown_layer_by_layer() -> None:
     assert [strip.title for strip in draw("longformer-base", 900).strips(60)] == ["layer 0", "layers 1 to 11"]
 
 
-def test_layers_are_listed_in_runs() -> None:
-    assert titled([0, 2, 3, 4, 9]) == "layers 0, 2 to 4 and 9"
+def test_patterns_are_drawn_as_layers_with_their_receptive_field() -> None:
+    picture = longspan.draw([Window(2)] * 2 + [Window(2) | GlobalTokens()], 40, marked=[3])
+    assert titles_of(picture) == ["layers 0 to 1", "layer 2"]
+    assert picture.text().splitlines()[0] == (
+        "Window(2), Window(2) | GlobalTokens(): "
+        "3 layers, 12 heads of size 64; one document of 40 tokens with 1 global token"
+    )
+    assert picture.receptive_field.tokens.tolist() == [5, 9, 21]
+    alone = longspan.draw(Full(), Layout.packed([5, 9]))
+    assert alone.facts == "1 layer, 12 heads of size 64; 14 tokens in 2 documents"
+    assert "9 tokens, all" in words_of(alone)
 
 
 def test_what_is_too_long_to_draw_is_refused() -> None:
@@ -137,17 +141,19 @@ def test_the_pictures_of_the_documentation_are_up_to_date(name: str) -> None:
 
 
 def test_the_page_shows_every_picture_and_names_every_preset() -> None:
-    page = (DOCS / "how-to" / "look.md").read_text(encoding="utf-8")
+    page = (DOCS / "how-to" / "inspect.md").read_text(encoding="utf-8")
     assert all(f"pictures/{name}.svg" in page for name in SHOWN)
     assert all(f"`{name}`" in page for name in PRESETS)
 
 
 def test_the_costs_on_the_page_are_what_is_printed() -> None:
-    page = (DOCS / "how-to" / "look.md").read_text(encoding="utf-8")
+    page = (DOCS / "how-to" / "inspect.md").read_text(encoding="utf-8")
     assert str(longspan.explain("longformer-base", 4096, gflops=(120, 100))) in page
+    layers = [Window(64), Window(64), Window(64) | GlobalTokens()]
+    assert str(longspan.explain(layers, 1024, marked=[0], gflops=100)) in page
 
 
 def test_the_python_on_the_page_runs() -> None:
-    page = (DOCS / "how-to" / "look.md").read_text(encoding="utf-8")
+    page = (DOCS / "how-to" / "inspect.md").read_text(encoding="utf-8")
     for block in re.findall(r"```python\n(.*?)```", page, re.DOTALL):
         exec(block, {})

@@ -1,0 +1,1 @@
+"""A model or a pattern before it runs: pictures, receptive field, cost."""
