@@ -60,10 +60,12 @@ class Seq2SeqConfig:
 
     @property
     def width(self) -> int:
+        """The width of the encoder, which is the decoder's too."""
         return self.encoder.width
 
     @property
     def vocab_size(self) -> int:
+        """The number of words that encoder and decoder share."""
         return self.encoder.vocab_size
 
 

@@ -28,6 +28,7 @@ class Picture:
     keys: Layout | None = None
 
     def draw(self, style: str = "text") -> str:
+        """The picture as "text" or "svg"."""
         return self.pattern.draw(self.queries, self.keys, style=style)
 
 
