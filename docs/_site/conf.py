@@ -3,6 +3,7 @@
 import os
 import sys
 from pathlib import Path
+from types import GenericAlias
 
 import numpy.typing as npt
 from sphinx.application import Sphinx
@@ -15,8 +16,10 @@ sys.path.insert(0, str(Path(__file__).parent))
 os.environ["COLUMNS"] = "100"  # of the commands' help
 
 # Signatures show the names of arrays' types, not what they stand for. This comes before any other import.
-for home, alias in ((npt, "ArrayLike"), (shapes, "IntArray"), (shapes, "BoolArray"), (shapes, "FloatArray")):
-    setattr(home, alias, TypeAliasType(alias, getattr(home, alias)))
+for name, meaning in list(vars(shapes).items()):
+    if isinstance(meaning, GenericAlias):
+        setattr(shapes, name, TypeAliasType(name, meaning))
+vars(npt)["ArrayLike"] = TypeAliasType("ArrayLike", npt.ArrayLike)
 
 project = "Longspan"
 author = "The Longspan contributors"

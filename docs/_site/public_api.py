@@ -1,11 +1,13 @@
 """What is public: the reference pages are made from it, and judged by it."""
 
 import argparse
+import ast
 import inspect
 import re
 import sys
 import typing
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import suppress
 from functools import cache, cached_property
 from importlib import import_module
 from pathlib import Path
@@ -17,6 +19,8 @@ import longspan
 from longspan.cli import parser
 
 PACKAGE = Path(longspan.__file__).parent
+MODULES = ("hf", "patterns")
+"""What users import as modules; all other public names are functions and classes."""
 _FENCE = re.compile(r"```python\n(.*?)```", re.DOTALL)
 _PLACE = re.compile(r"^\.\. public:: (\S+)\n((?:\n|   .*\n)*)", re.MULTILINE)
 _IMPORT = re.compile(r"^from (longspan[\w.]*) import (?:\(([^)]*)\)|(.*))$", re.MULTILINE)
@@ -28,7 +32,7 @@ def face() -> dict[str, object]:
     found: dict[str, object] = {}
     for name in longspan.__all__:
         value = getattr(longspan, name)
-        if isinstance(value, ModuleType):
+        if name in MODULES:
             found |= {f"{value.__name__}.{inner}": part for inner, part in public(value).items()}
         else:
             found[f"longspan.{name}"] = value
@@ -53,8 +57,9 @@ def modules(pattern: str) -> list[ModuleType]:
     if "*" not in pattern:
         return [import_module(pattern)]
     files = sorted(PACKAGE.parent.glob(pattern.replace(".", "/") + ".py"))
-    names = [".".join(file.relative_to(PACKAGE.parent).with_suffix("").parts) for file in files]
-    return [import_module(name) for name in names if not name.endswith("__init__")]
+    if not files:
+        raise ImportError(f"no module is called {pattern}")
+    return [import_module(".".join(file.relative_to(PACKAGE.parent).with_suffix("").parts)) for file in files]
 
 
 def placed(pages: Iterable[Path]) -> dict[str, object]:
@@ -62,9 +67,10 @@ def placed(pages: Iterable[Path]) -> dict[str, object]:
     found: dict[str, object] = {}
     for page in pages:
         for pattern, lines in _PLACE.findall(page.read_text(encoding="utf-8")):
-            for module in modules(pattern):
-                names = lines.split() or public(module)
-                found |= {f"{module.__name__}.{name}": getattr(module, name) for name in names}
+            with suppress(ImportError, AttributeError):  # which the page itself tells
+                for module in modules(pattern):
+                    names = lines.split() or public(module)
+                    found |= {f"{module.__name__}.{name}": getattr(module, name) for name in names}
     return found
 
 
@@ -75,7 +81,10 @@ def imported(pages: Iterable[Path]) -> dict[str, object]:
         for code in _FENCE.findall(page.read_text(encoding="utf-8")):
             for module, several, line in _IMPORT.findall(code):
                 for name in re.findall(r"\w+", re.sub(r"#.*", "", several or line)):
-                    found[f"{module}.{name}"] = getattr(import_module(module), name)
+                    try:
+                        found[f"{module}.{name}"] = getattr(import_module(module), name)
+                    except (ImportError, AttributeError) as error:
+                        raise ImportError(f"{page.name} imports {module}.{name}: {error}") from error
     return {path: value for path, value in sorted(found.items()) if not isinstance(value, ModuleType)}
 
 
@@ -118,6 +127,8 @@ def results(values: Iterable[object]) -> list[type]:
 
 def problems(path: str, value: object) -> Iterator[str]:
     """What a reader of the reference would miss: docstrings, types of parameters and results."""
+    if isinstance(value, ModuleType):
+        yield f"{path} is a module, which hides what has its name"
     if not inspect.getdoc(value):
         yield f"{path} has no docstring"
     if inspect.isclass(value):
@@ -162,10 +173,30 @@ def _met(value: object) -> Iterator[object]:
             yield from (hint for hint in hints.values() if typing.get_origin(hint) is typing.Unpack)
 
 
-def _hints(value: object) -> dict[str, object]:
-    """Annotations; names that a module imports for type checkers only are taken from the public ones."""
-    names = {path.rpartition(".")[2]: part for path, part in face().items()}
-    return typing.get_type_hints(value, vars(sys.modules[value.__module__]), names)
+def _hints(value: Callable[..., object]) -> dict[str, object]:
+    """Annotations, also by names that a module imports for type checkers only."""
+    if not inspect.isclass(value):
+        return typing.get_type_hints(value, None, _for_type_checkers(value.__module__))
+    found: dict[str, object] = {}
+    for owner in value.__mro__:
+        if owner.__module__.startswith("longspan"):
+            names = _for_type_checkers(owner.__module__)
+            found |= inspect.get_annotations(owner, locals=names, eval_str=True)
+    return found
+
+
+@cache
+def _for_type_checkers(module: str) -> dict[str, object]:
+    found = {}
+    for node in ast.parse(inspect.getsource(sys.modules[module])).body:
+        if isinstance(node, ast.If) and "TYPE_CHECKING" in ast.dump(node.test):
+            for line in node.body:
+                if isinstance(line, ast.ImportFrom) and line.module:
+                    source = import_module(line.module)
+                    found.update(
+                        {each.asname or each.name: getattr(source, each.name) for each in line.names}
+                    )
+    return found
 
 
 def _classes(annotation: object) -> Iterator[type]:

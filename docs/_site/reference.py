@@ -21,6 +21,17 @@ log = logging.getLogger(__name__)
 class Reference(SphinxDirective):
     """A directive that documents public names by autodoc, and warns of what they lack."""
 
+    def run(self) -> list[nodes.Node]:
+        try:
+            text = self.text()
+        except (ImportError, AttributeError) as error:
+            raise self.error(str(error)) from error
+        return self.parse_text_to_nodes(text, allow_section_headings=True)
+
+    def text(self) -> str:
+        """The page in reStructuredText."""
+        raise NotImplementedError
+
     def described(
         self, entries: Mapping[str, object], *, headings: bool = False, fields: bool = False
     ) -> str:
@@ -35,9 +46,6 @@ class Reference(SphinxDirective):
             text += entry(path, value, fields=fields)
             above = module
         return text
-
-    def parsed(self, text: str) -> list[nodes.Node]:
-        return self.parse_text_to_nodes(text, allow_section_headings=True)
 
     def placed(self) -> dict[str, object]:
         return public_api.placed((Path(self.env.srcdir) / "reference").glob("*.rst"))
@@ -58,42 +66,40 @@ class Public(Reference):
     required_arguments = 1
     has_content = True
 
-    def run(self) -> list[nodes.Node]:
+    def text(self) -> str:
         pattern, names, entries = self.arguments[0], " ".join(self.content).split(), {}
         for module in public_api.modules(pattern):
             for name in names or public_api.public(module):
-                if not hasattr(module, name):
-                    raise self.error(f"{module.__name__} has no {name}.")
                 entries[f"{module.__name__}.{name}"] = getattr(module, name)
-        return self.parsed(self.described(entries, headings="*" in pattern))
+        return self.described(entries, headings="*" in pattern)
 
 
 class Imported(Reference):
     """`.. imported::` documents what the examples of the guide import and no other page lists."""
 
-    def run(self) -> list[nodes.Node]:
-        return self.parsed(self.described(self.imported(), headings=True))
+    def text(self) -> str:
+        return self.described(self.imported(), headings=True)
 
 
 class Results(Reference):
     """`.. results::` documents the classes that public functions return, if no other page does."""
 
-    def run(self) -> list[nodes.Node]:
+    def text(self) -> str:
         listed = {id(value) for value in (self.placed() | self.imported()).values()}
         kinds = public_api.results(public_api.face().values())
         entries = {f"{kind.__module__}.{kind.__qualname__}": kind for kind in kinds if id(kind) not in listed}
-        return self.parsed(self.described(entries, fields=True))
+        return self.described(entries, fields=True)
 
 
 class Commands(Reference):
     """`.. commands::` shows the help of every command."""
 
-    def run(self) -> list[nodes.Node]:
+    def text(self) -> str:
         text = ""
         for name, verb in public_api.commands().items():
             shown = verb.format_help().replace("\n", "\n   ")
             text += f"\nlongspan {name}\n{'=' * (len(name) + 9)}\n\n.. code-block:: text\n\n   {shown}\n"
-        return self.parsed(text)
+        return text
 
 
 def heading(module: str) -> str:
