@@ -21,7 +21,7 @@ export PIP_CONSTRAINT := $(CURDIR)/constraints.txt
 export PIP_BUILD_CONSTRAINT := $(PIP_CONSTRAINT)
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
 
-.PHONY: help demo demo-picture demo-engine pictures test slow lint format bench wheel sanitize hf-suite clean
+.PHONY: help demo demo-picture demo-engine pictures docs test slow lint format bench wheel sanitize hf-suite clean
 .DELETE_ON_ERROR:
 
 help: ## list the targets
@@ -45,6 +45,10 @@ pictures: $(VENV)/installed ## draw the patterns and models of the documentation
 	$(BIN)/longspan draw --svg --out docs/pictures
 	$(BIN)/longspan draw longformer-base bigbird-base poolingformer-base etc-base --svg --out docs/pictures
 	$(BIN)/longspan draw default --length 1024 --svg --out docs/pictures/default.svg
+
+docs: $(VENV)/installed ## build the documentation as a site in build/docs; what is undocumented or leads nowhere is an error
+	$(BIN)/python -m sphinx -q -E -W --keep-going -c docs/_site -d build/doctrees docs build/docs
+	@echo "Open build/docs/index.html."
 
 test: $(VENV)/installed ## run the default test suite, then the models without the native kernel
 	$(TESTS)

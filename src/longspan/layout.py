@@ -42,6 +42,7 @@ class Site:
 
     @property
     def shape(self) -> tuple[int, ...]:
+        """The shape of every column."""
         return self.position.shape
 
 
@@ -177,10 +178,12 @@ class Layout:
 
     @property
     def size(self) -> int:
+        """The number of rows."""
         return self.sites.position.size
 
     @property
     def documents(self) -> int:
+        """The number of documents."""
         return self.lengths.size
 
     @cached_property

@@ -20,9 +20,11 @@ class Labels(Protocol):
     """
 
     @property
-    def size(self) -> int: ...
+    def size(self) -> int:
+        """The number of labels."""
 
-    def label(self, q: Site, k: Site) -> IntArray: ...
+    def label(self, q: Site, k: Site) -> IntArray:
+        """The label of each pair of sites, broadcast."""
 
 
 @dataclass(frozen=True)
@@ -40,13 +42,16 @@ class ClippedDistance:
 
     @property
     def size(self) -> int:
+        """The number of labels."""
         return 2 * self.limit + 1
 
     @property
     def shift(self) -> int:
+        """1: a distance stays the same wherever the pair moves."""
         return 1
 
     def label(self, q: Site, k: Site) -> IntArray:
+        """The clipped distance of each pair of sites, broadcast."""
         distance: IntArray = np.clip(k.position - q.position, -self.limit, self.limit)
         return distance + self.limit
 

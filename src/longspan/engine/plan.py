@@ -55,6 +55,7 @@ class PlanArrays(NamedTuple):
 
     @property
     def nbytes(self) -> int:
+        """The memory of all arrays."""
         return sum(array.nbytes for array in self)
 
     def check(self, queries: int, keys: int, heads: int) -> "PlanArrays":

@@ -139,7 +139,7 @@ def test_without_the_extra_a_pdf_says_what_to_install(monkeypatch: pytest.Monkey
     monkeypatch.setitem(sys.modules, "pypdfium2", None)
     with pytest.raises(parsed.Refusal) as caught:
         pdf.parse(io.BytesIO(files.pdf(["x"])), 100)
-    assert caught.value.repair == "Install it: pip install longspan[docs]"
+    assert caught.value.repair == "Install it: pip install longspan[pdf]"
 
 
 def test_without_a_suffix_the_first_bytes_decide(saved: Save) -> None:

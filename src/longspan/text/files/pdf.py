@@ -16,7 +16,7 @@ def parse(file: BinaryIO, characters: int) -> Parsed:
     try:
         pypdfium2: Any = import_module("pypdfium2")
     except ImportError:
-        raise Refusal("reading PDFs needs pypdfium2", "Install it: pip install longspan[docs]") from None
+        raise Refusal("reading PDFs needs pypdfium2", "Install it: pip install longspan[pdf]") from None
 
     try:
         document = pypdfium2.PdfDocument(file.read())

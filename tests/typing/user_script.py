@@ -1,0 +1,196 @@
+"""What a user writes: every verb of the public face, with the types of its results revealed.
+
+mypy and pyright read it in their strict modes; nobody runs it. A new verb, or a new form of one, gets a line.
+"""
+
+from pathlib import Path
+from typing import reveal_type
+
+import torch
+from torch import nn
+
+import longspan
+from longspan import patterns
+
+TEXTS = ["one text", "another"]
+
+
+def load() -> longspan.Reader:
+    reveal_type(longspan.__version__)
+    reveal_type(longspan.load(Path("folder"), "answer", device="cpu", dtype=torch.float32, overflow="window"))
+    reveal_type(
+        longspan.load("name/on-the-hub", labels=["good", "bad"], precision="int8", local_files_only=True)
+    )
+    reader = longspan.load("default")
+    reveal_type(reader)
+    reveal_type(reader.task)
+    reveal_type(reader.labels)
+    reveal_type(reader.options)
+    reveal_type(reader.tokenizer)
+    reveal_type(reader.model)
+    return reader
+
+
+def encode(reader: longspan.Reader) -> None:
+    reveal_type(reader.encode("a text"))
+    reveal_type(reader.encode(TEXTS))
+    reveal_type(
+        reader.encode((text for text in TEXTS), normalize=True, pooling="mean", overflow="window", limit=512)
+    )
+    reveal_type(reader.encode("a text", convert_to_tensor=True))
+    reveal_type(reader.encode(TEXTS, convert_to_tensor=True, normalize_embeddings=True, batch_size=8))
+    reveal_type(reader.encode_query("a question"))
+    reveal_type(reader.encode_query(TEXTS, convert_to_tensor=True))
+    reveal_type(reader.encode_document(TEXTS))
+    reveal_type(reader.encode_document("a text", convert_to_tensor=True))
+    reveal_type(reader.encode_tokens("a text"))
+    reveal_type(reader.encode_tokens(TEXTS))
+    detailed = reader.encode_with_details("a text")
+    reveal_type(detailed)
+    reveal_type(detailed["n_tokens"] + detailed["truncated"] + detailed["windows"])
+    reveal_type([each["n_tokens"] for each in reader.encode_with_details(TEXTS, tokens=True)])
+    reveal_type(reader.similarity(reader.encode("a text"), reader.encode(TEXTS)))
+
+
+def classify(reader: longspan.Reader) -> None:
+    result = reader.classify("a text")
+    reveal_type(result)
+    reveal_type(result["label"])
+    reveal_type(result["score"])
+    reveal_type(result["n_tokens"] + result["truncated"] + result["windows"])
+    reveal_type(reader.classify(TEXTS))
+    reveal_type(reader.classify({"text": "a text", "text_pair": "its pair"}))
+    several = reader.classify("a text", top_k=3)
+    reveal_type(several)
+    reveal_type(several[0]["label"])
+    reveal_type(several.n_tokens + several.truncated + several.windows)
+    reveal_type(reader.classify(TEXTS, top_k=None, deterministic=True))
+
+
+def tag(reader: longspan.Reader) -> None:
+    result = reader.tag("a text")
+    reveal_type(result)
+    reveal_type([(each["score"], each["word"], each["start"], each["end"]) for each in result])
+    reveal_type(result.n_tokens)
+    reveal_type(reader.tag(TEXTS, aggregation_strategy="simple", ignore_labels=["O"]))
+
+
+def answer(reader: longspan.Reader) -> None:
+    result = reader.answer("who?", "the whole contract")
+    reveal_type(result)
+    reveal_type((result["answer"], result["score"], result["start"], result["end"], result["windows"]))
+    reveal_type(reader.answer(["who?", "when?"], "the whole contract"))
+    reveal_type(reader.answer("who?", ["one contract", "another"], max_answer_len=20))
+    reveal_type(reader.answer([{"question": "who?", "context": "the whole contract"}]))
+    several = reader.answer("who?", "the whole contract", top_k=3, handle_impossible_answer=True)
+    reveal_type(several)
+    reveal_type(several[0]["answer"])
+    reveal_type(several.truncated)
+
+
+def choose(reader: longspan.Reader) -> None:
+    result = reader.choose("a prompt", ["a choice", "another"])
+    reveal_type(result)
+    reveal_type((result["index"], result["choice"], result["score"], result["scores"], result["n_tokens"]))
+    reveal_type(reader.choose(TEXTS, [["a", "b"], ["c", "d"]]))
+    reveal_type(reader.choose([{"prompt": "a prompt", "choices": ["a", "b"]}]))
+
+
+def fill(reader: longspan.Reader) -> None:
+    reveal_type(reader.fill("It was <mask>.", top_k=3))
+    reveal_type(reader.fill(TEXTS))
+
+
+def summarize(reader: longspan.Reader) -> None:
+    def show(piece: str) -> None:
+        print(piece, end="")
+
+    result = reader.summarize("a long text", stream=show)
+    reveal_type(result)
+    reveal_type((result[0]["summary_text"], result[0]["n_tokens"], result[0]["truncated"]))
+    reveal_type(reader.summarize(Path("paper.pdf"), query="the method", num_beams=4, max_new_tokens=200))
+    reveal_type(reader.summarize([Path("paper.pdf"), "a text"], seed=7, do_sample=True, overflow="truncate"))
+
+
+def save(reader: longspan.Reader) -> None:
+    reader.save(Path("folder"))
+
+
+def lengthen() -> None:
+    report = longspan.lengthen(
+        "roberta-base", 4096, out="folder", pattern="longformer", radius=256, force=True
+    )
+    reveal_type(report)
+    reveal_type((report.to, report.max_difference, report.loads_in_transformers))
+    reveal_type(report.as_json())
+
+
+def search(reader: longspan.Reader) -> None:
+    with longspan.Index.open(Path("my-index"), reader) as index:
+        reveal_type(index)
+        report = index.add(["contracts/", Path("notes.md")], progress=False)
+        reveal_type(report)
+        reveal_type((report.added, report.n_tokens))
+        hits = index.search("who may end the contract?", 5, mode="hybrid", inside="contracts/")
+        reveal_type(hits)
+        reveal_type(hits[0])
+        reveal_type(hits[:3])
+        reveal_type([(hit.file, hit.page, hit.line, hit.score, hit.text) for hit in hits])
+        reveal_type(hits[0].as_dict())
+        reveal_type(index.files)
+        reveal_type(index.reader)
+        index.verify()
+
+
+def inspect() -> None:
+    picture = longspan.draw("longformer-base", 1024, marked=[0])
+    reveal_type(picture)
+    reveal_type((picture.text(), picture.svg(), picture.field.tokens))
+    report = longspan.explain("longformer-base", 4096, gflops=100)
+    reveal_type(report)
+    reveal_type((report.dominates, report.seconds, report.memory["peak"], report.field.complete))
+    reveal_type(report.as_json())
+
+
+def attend() -> None:
+    layout = longspan.Layout.packed([70, 41], marked=[[0], [0, 5]])
+    reveal_type(layout)
+    reveal_type((layout.size, layout.documents, layout.marked_rows))
+    reveal_type(layout.take(layout.marked_rows))
+    reveal_type(layout.pool(kernel=5, stride=4))
+    reveal_type(longspan.Layout.join(layout, layout))
+    reveal_type(longspan.Layout.padded(torch.ones(2, 5, dtype=torch.bool)))
+    pattern = (patterns.Window(8) | patterns.GlobalTokens()) & patterns.Causal()
+    reveal_type(pattern)
+    reveal_type(patterns.Window(8) + patterns.RandomBlocks(8, 2, "uniform"))
+    reveal_type((pattern.explain(), pattern.draw(32), pattern.matrix(layout)))
+    reveal_type(patterns.Pattern.from_json(pattern.to_json()))
+    plan = longspan.plan(pattern, layout, heads=2, labels=longspan.ClippedDistance(8))
+    reveal_type(plan)
+    reveal_type((plan.explain(), plan.pairs_allowed, plan.to("cpu")))
+    q = k = v = torch.zeros(layout.size, 2, 4)
+    terms = (longspan.ScoreTable(torch.zeros(17, 2)), longspan.RelativeKeys(torch.zeros(17, 2, 4)))
+    reveal_type(longspan.attention(q, k, v, plan))
+    reveal_type(
+        longspan.attention(q, k, v, plan, scale=0.5, terms=terms, dropout=longspan.Dropout(0.1, seed=7))
+    )
+    part = longspan.attention(q, k, v, plan, return_lse=True, backend="tiled")
+    reveal_type(part)
+    reveal_type(longspan.merge(part, part))
+    reveal_type(longspan.attention_weights(q, k, plan, rows=[0, 2]).probabilities)
+
+
+def accelerate(model: nn.Linear) -> None:
+    reveal_type(longspan.hf.accelerate(model, activations=True))
+    reveal_type(longspan.hf.restore(model))
+    reveal_type(longspan.hf.accelerated(model))
+
+
+def recover() -> str:
+    try:
+        load()
+    except (longspan.InputError, longspan.BackendError) as error:
+        reveal_type(error)
+    except longspan.LongspanError as error:
+        return str(error)
+    return ""
