@@ -105,6 +105,10 @@ def lengthened(
         has_decoder=source.backbone.config.has_decoder,
         to=to,
     )
+    for name, value in options.items():
+        owners = [one.name for one in kinds.values() if name in one.options]
+        if value is not None and owners and name not in kind.options:
+            raise bad(name, f"given for {' and '.join(owners)} only", pattern)
     config = kind.config(short, kind.checked(options))
     return _fill(source, config, kind, positions, period)
 

@@ -216,9 +216,9 @@ def test_wrong_inputs_are_named(ids: Tensor, types: Tensor | None, message: str)
         (BigBirdConfig, {"attention_type": "half"}, "`attention_type` must be sparse or full"),
         (BigBirdConfig, {"block": 0}, "`block` must be at least 1"),
         (LongformerConfig, {"buckets": 30}, "`buckets` must be a multiple of 4"),
-        (LongformerConfig, {"embedding_size": 0}, "`narrow` must be at least 1"),
+        (LongformerConfig, {"embedding_size": 0}, "`embedding_size` must be at least 1"),
         (MPNetConfig, {"buckets": 0}, "`buckets` must be at least 4, but is 0. Use BertConfig"),
-        (BertConfig, {"buckets": 32}, "`buckets` must be 0 in a BERT, but is 32. Use MPNetConfig"),
+        (BertConfig, {"buckets": 32}, "`buckets` must be 0 in a BERT, but is 32."),
     ],
 )
 def test_wrong_sizes_are_named(kind: type[EncoderConfig], options: dict[str, Any], message: str) -> None:

@@ -43,7 +43,7 @@ def test_beams_that_hold_all_texts_find_the_best_by_the_penalised_score(form: st
 
 
 @pytest.mark.parametrize("early", [True, False, "never"])
-@pytest.mark.parametrize("num_beams", [2, 3, 6])
+@pytest.mark.parametrize("beams", [2, 3, 6])
 def test_what_is_certain_only_grows_and_begins_the_best_text(beams: int, early: Any) -> None:
     early_tokens = 0
     for seed in range(12):

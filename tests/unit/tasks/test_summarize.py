@@ -116,7 +116,7 @@ def test_what_is_no_document_is_an_error(wrong: Any) -> None:
         summariser().summarize(wrong)
 
 
-@pytest.mark.parametrize("num_beams", [1, 3])
+@pytest.mark.parametrize("beams", [1, 3])
 def test_the_pieces_of_a_stream_make_up_the_summary(beams: int) -> None:
     pieces: list[str] = []
     (found,) = summariser().summarize(CORPUS[1], stream=pieces.append, num_beams=beams, max_new_tokens=20)
