@@ -29,7 +29,7 @@ def steps(search: BeamSearch, *, seed: int, vocab: int, ending: float = 0.0) -> 
         each = [
             scores(tuple(text[1:].tolist()), seed=seed, vocab=vocab, ending=ending) for text in search.tokens
         ]
-        part = process_logits(torch.stack(each), search.tokens, search.options, eos=END)
+        part = process_logits(torch.stack(each), search.tokens, search.config, eos=END)
         more = search.advance(part, np.zeros(len(search.tokens), np.int64))
         yield more
 

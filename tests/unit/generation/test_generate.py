@@ -152,7 +152,7 @@ def test_draws_depend_on_the_generator_and_the_document_alone(model: Seq2SeqLM) 
     assert len(set(first[0])) > 1
 
 
-@pytest.mark.parametrize("embedding_size", [{"top_k": 1}, {"top_p": 1e-6}, {"temperature": 1e-5}], ids=str)
+@pytest.mark.parametrize("narrow", [{"top_k": 1}, {"top_p": 1e-6}, {"temperature": 1e-5}], ids=str)
 def test_few_words_to_draw_from_are_few(model: Seq2SeqLM, narrow: dict[str, Any]) -> None:
     drawn = generate(model, ids(), DOCUMENTS, GenerationConfig(do_sample=True, max_new_tokens=9, **narrow))
     assert tokens(drawn) == tokens(generate(model, ids(), DOCUMENTS, GenerationConfig(max_new_tokens=9)))
@@ -181,7 +181,7 @@ def test_an_empty_document_is_refused_and_no_document_is_no_text(model: Seq2SeqL
 
 
 def test_several_texts_cannot_be_streamed(model: Seq2SeqLM) -> None:
-    with pytest.raises(InputError, match="`told` must be None where several texts are written"):
+    with pytest.raises(InputError, match="`on_token` must be None where several texts are generated"):
         generate(model, ids(), DOCUMENTS, BEAMS, on_token=print)
 
 

@@ -41,8 +41,8 @@ def test_contradictory_options_are_told(wrong: dict[str, Any], told: str) -> Non
 
 
 def test_an_unknown_option_is_told_with_the_nearest_one() -> None:
-    with pytest.raises(InputError, match=r"There is no option `beems`\. Did you mean num_beams\?"):
-        GenerationConfig().but(beems=4)
+    with pytest.raises(InputError, match=r"There is no option `nun_beams`\. Did you mean num_beams\?"):
+        GenerationConfig().but(nun_beams=4)
     with pytest.raises(InputError, match=r"There is no option `xyz`\. Options are num_beams, max_new_tokens"):
         GenerationConfig().but(xyz=4)
 

@@ -31,7 +31,7 @@ def test_beams_that_hold_all_texts_find_the_best_by_the_penalised_score(form: st
         options = GenerationConfig(
             num_beams=ALL,
             num_return_sequences=7,
-            longest=LONGEST,
+            max_new_tokens=LONGEST,
             length_penalty=penalty,
             length_penalty_form=form,
             early_stopping="never",
