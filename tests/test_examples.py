@@ -14,7 +14,7 @@ from typing import Any
 
 import pytest
 
-from longspan.checkpoints import default
+from longspan import builtin as default
 from longspan.search.index import Index
 from longspan.text.documents import Document, read
 from unit.search.folders import tiny

@@ -10,12 +10,12 @@ import torch
 from torch import Tensor
 from torch.nn import functional as F
 
+from longspan.builtin import folder_of
 from longspan.checkpoints.card import GENERATION, PROMPTS
-from longspan.checkpoints.default import folder_of
-from longspan.checkpoints.files import inside, read_json
 from longspan.checkpoints.load import load_model
 from longspan.checkpoints.save import save_model
 from longspan.errors import InputError, bad, whole
+from longspan.formats.files import inside, read_json
 from longspan.models.task import TaskModel
 from longspan.models.writer import Writer
 from longspan.nn.quantised import is_quantised, quantise

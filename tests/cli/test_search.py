@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 import torch
 
-from longspan.checkpoints import default
+from longspan import builtin as default
 from longspan.cli import main
 from longspan.search import results
 from unit.search.folders import filled, tiny

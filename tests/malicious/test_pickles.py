@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 import torch
 
-from longspan.checkpoints.store import open_weights
+from longspan.formats.weights import open_weights
 from malicious import pickles
 from malicious.containers import CONTAINERS, in_legacy, in_zip
 

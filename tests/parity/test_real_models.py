@@ -16,7 +16,8 @@ from safetensors.torch import save_file
 from torch import Tensor
 
 import longspan
-from longspan.checkpoints import default, load_model
+from longspan import builtin as default
+from longspan.checkpoints import load_model
 from longspan.checkpoints.lengthen import lengthen
 from longspan.layout import Layout
 from parity.peers import close

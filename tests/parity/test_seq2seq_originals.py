@@ -15,7 +15,7 @@ from longspan.models.longformer import LongformerConfig
 from parity.peers import close
 from parity.test_round_trips import read_back, same
 from parity.writers import SIZES, documents, expected, given, peer
-from unit.checkpoints import bundle
+from unit.formats import bundle
 
 BOTH = "ForConditionalGeneration"
 TF_LAYER = {

@@ -8,8 +8,8 @@ from typing import Any
 import torch
 
 from longspan import __version__
-from longspan.checkpoints.files import inside, read_json
 from longspan.checkpoints.length_report import LengthenReport
+from longspan.formats.files import inside, read_json
 from longspan.models.seq2seq import Seq2Seq
 from longspan.models.task import TaskModel
 from longspan.text.families import FAMILIES

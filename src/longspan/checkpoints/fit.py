@@ -12,8 +12,8 @@ from torch.overrides import TorchFunctionMode
 
 from longspan.checkpoints.keymap import TIED, KeyTable, is_buffer
 from longspan.checkpoints.report import LoadReport
-from longspan.checkpoints.store import Weights
 from longspan.errors import refused
+from longspan.formats.weights import Weights
 from longspan.models.task import TaskModel
 
 DECODER = "head.decoder.weight"

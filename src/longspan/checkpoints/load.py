@@ -11,16 +11,16 @@ import torch
 from longspan.checkpoints.families import OWN, read_config
 from longspan.checkpoints.families.base import Family
 from longspan.checkpoints.families.etc import CONFIG as ETC_CONFIG
-from longspan.checkpoints.files import inside, read_json, resolve
 from longspan.checkpoints.fit import DECODER, NothingDrawn, assign, match, put, settle, stored_dtype
 from longspan.checkpoints.keymap import TIED, KeyTable, prefix_of
 from longspan.checkpoints.labels import read_labels, read_problem
 from longspan.checkpoints.report import LoadReport
 from longspan.checkpoints.schema import Raw, flag
 from longspan.checkpoints.sentence_transformers import Modules, read_modules
-from longspan.checkpoints.store import Weights, open_weights
-from longspan.checkpoints.tf_files import bundle_in
 from longspan.errors import bad, refused
+from longspan.formats.files import inside, read_json, resolve
+from longspan.formats.tensorflow import bundle_in
+from longspan.formats.weights import Weights, open_weights
 from longspan.models.build import TASKS, build
 from longspan.models.config import number
 from longspan.models.longformer import LongformerConfig

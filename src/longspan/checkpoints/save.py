@@ -20,8 +20,8 @@ from longspan.checkpoints.labels import written
 from longspan.checkpoints.load import has_own_dropout
 from longspan.checkpoints.schema import FIELDS, OWN, Raw
 from longspan.checkpoints.sentence_transformers import write_modules
-from longspan.checkpoints.store import save_weights
 from longspan.errors import bad
+from longspan.formats.weights import save_weights
 from longspan.models.seq2seq import Seq2Seq
 from longspan.models.task import Body, TaskModel
 from longspan.models.writer import Rereader

@@ -14,7 +14,7 @@ def add_to(verbs: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None
 
 def run(arguments: argparse.Namespace) -> int:
     """Print name, size and folder of each model."""
-    from longspan.checkpoints.default import NAME, cached, pulled
+    from longspan.builtin import NAME, cached, pulled
 
     found: list[dict[str, Any]] = [
         {"name": folder.name, "bytes": size, "folder": str(folder), "default": folder == pulled()}

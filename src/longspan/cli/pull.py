@@ -14,8 +14,8 @@ def add_to(verbs: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None
 
 def run(arguments: argparse.Namespace) -> int:
     """Print the folder of the model."""
-    from longspan.checkpoints.default import folder_of
-    from longspan.checkpoints.files import resolve
+    from longspan.builtin import folder_of
+    from longspan.formats.files import resolve
 
     print(resolve(folder_of(arguments.model)))
     return 0

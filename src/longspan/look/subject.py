@@ -6,12 +6,12 @@ from pathlib import Path
 
 import numpy as np
 
-from longspan.checkpoints.default import cache_folder
+from longspan.builtin import cache_folder
 from longspan.checkpoints.families import read_config
-from longspan.checkpoints.files import inside, read_json, resolve
 from longspan.checkpoints.sentence_transformers import read_modules
 from longspan.engine.explain import plural
 from longspan.errors import bad, whole
+from longspan.formats.files import inside, read_json, resolve
 from longspan.layout import Layout
 from longspan.look.presets import PRESETS
 from longspan.models.config import EncoderConfig

@@ -65,7 +65,7 @@ class Index:
         """The model, loaded when it is first needed; it must be the one that the index was made with."""
         given, stamp = self._model, None
         if given is None or isinstance(given, str | Path):
-            from longspan.checkpoints.default import folder_of
+            from longspan.builtin import folder_of
 
             name = str(given or self.model or "default")
             folder = folder_of(name)

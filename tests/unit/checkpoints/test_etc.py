@@ -14,8 +14,8 @@ from longspan.errors import CheckpointError, InputError
 from longspan.layout import Layout
 from longspan.models.build import READING, build
 from longspan.models.etc import Etc, EtcConfig
-from unit.checkpoints import bundle
 from unit.checkpoints.etc_oracle import Array, streams, variables
+from unit.formats import bundle
 
 REAL = Path(__file__).parent / "etc_checkpoints"
 SMALL: dict[str, Any] = {

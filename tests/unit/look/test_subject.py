@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 import torch
 
-from longspan.checkpoints.default import RECIPE
+from longspan.builtin import RECIPE
 from longspan.checkpoints.long_configs import stitched_config
 from longspan.errors import CheckpointError, InputError
 from longspan.look import subject as looking

@@ -6,8 +6,8 @@ from typing import Any
 
 from longspan.checkpoints.keymap import BODY, TIED, KeyTable, own_table
 from longspan.checkpoints.schema import Raw
-from longspan.checkpoints.store import Weights
 from longspan.errors import bad
+from longspan.formats.weights import Weights
 from longspan.models.config import EncoderConfig
 from longspan.models.task import ModelConfig
 

@@ -16,9 +16,9 @@ from longspan.checkpoints.families.bart import (
     write_fields,
 )
 from longspan.checkpoints.families.bigbird import read_blocks, unlike_blocks, write_blocks
-from longspan.checkpoints.safe_files import Part
 from longspan.checkpoints.schema import Raw, flag
-from longspan.checkpoints.store import Weights
+from longspan.formats.safetensors import Part
+from longspan.formats.weights import Weights
 from longspan.models.bigbird import BigBirdConfig
 from longspan.models.seq2seq import Seq2SeqConfig
 

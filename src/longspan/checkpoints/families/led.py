@@ -16,10 +16,10 @@ from longspan.checkpoints.families.bart import (
     write_fields,
 )
 from longspan.checkpoints.families.longformer import ORIGINAL, dilation, radii, unlike_window
-from longspan.checkpoints.safe_files import Part
 from longspan.checkpoints.schema import Raw
-from longspan.checkpoints.store import Weights
 from longspan.errors import whole
+from longspan.formats.safetensors import Part
+from longspan.formats.weights import Weights
 from longspan.models.longformer import LongformerConfig
 from longspan.models.seq2seq import Seq2SeqConfig
 

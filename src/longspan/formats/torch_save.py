@@ -11,11 +11,11 @@ from typing import Any, BinaryIO
 import torch
 from torch import Tensor
 
-from longspan.checkpoints.files import cut_off, exactly
-from longspan.checkpoints.pickles import MOST_BYTES, Described, Storage, read
-from longspan.checkpoints.safe_files import Part
-from longspan.checkpoints.zips import Member, members
 from longspan.errors import refused
+from longspan.formats.files import cut_off, exactly
+from longspan.formats.pickles import MOST_BYTES, Described, Storage, read
+from longspan.formats.safetensors import Part
+from longspan.formats.zips import Member, members
 
 OLDEST_TORCH = "2.10"
 """Earlier releases of torch.load can be made to run code or to corrupt memory even with `weights_only`."""

@@ -11,13 +11,13 @@ from types import MappingProxyType
 
 from torch import Tensor
 
-from longspan.checkpoints.files import inside, read_json
 from longspan.checkpoints.report import LoadReport
-from longspan.checkpoints.safe_files import Part, Shapes, open_safetensors
-from longspan.checkpoints.tf_files import bundle_in, open_bundle
-from longspan.checkpoints.tf_names import in_torch_names
-from longspan.checkpoints.torch_files import open_bin
 from longspan.errors import InputError, refused
+from longspan.formats.files import inside, read_json
+from longspan.formats.safetensors import Part, Shapes, open_safetensors
+from longspan.formats.tensorflow import bundle_in, open_bundle
+from longspan.formats.tensorflow_names import in_torch_names
+from longspan.formats.torch_save import open_bin
 
 ALONE, INDEX = "model.safetensors", "model.safetensors.index.json"
 _PLACES = {

@@ -13,10 +13,11 @@ import pytest
 import torch
 from torch import Tensor
 
-from longspan.checkpoints import store, torch_files
 from longspan.checkpoints.report import LoadReport
-from longspan.checkpoints.store import check, open_weights, save_weights
 from longspan.errors import CheckpointError, InputError
+from longspan.formats import torch_save as torch_files
+from longspan.formats import weights as store
+from longspan.formats.weights import check, open_weights, save_weights
 
 DTYPES = [
     *(torch.float64, torch.float32, torch.float16, torch.bfloat16),

@@ -6,8 +6,8 @@ from typing import Any
 import pytest
 from huggingface_hub.errors import LocalEntryNotFoundError
 
-from longspan.checkpoints.files import _known, inside, read_json, resolve, wanted
 from longspan.errors import CheckpointError, InputError
+from longspan.formats.files import _known, inside, read_json, resolve, wanted
 
 REPOSITORY = [
     *("README.md", "config.json", "modeling.py", "tokenizer.json", "vocab.txt", "spiece.model"),
@@ -48,7 +48,7 @@ def hub(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Hub:
     monkeypatch.setattr("huggingface_hub.HfApi", found)
     monkeypatch.setattr("huggingface_hub.snapshot_download", found.snapshot_download)
     monkeypatch.setattr("huggingface_hub.constants.HF_HUB_OFFLINE", False)
-    monkeypatch.setattr("longspan.checkpoints.files._known", lambda address: True)
+    monkeypatch.setattr("longspan.formats.files._known", lambda address: True)
     return found
 
 
@@ -165,11 +165,11 @@ def test_a_link_inside_the_folder_is_followed(tmp_path: Path) -> None:
 
 def test_a_hub_that_cannot_be_looked_up_is_not_asked(hub: Hub, monkeypatch: pytest.MonkeyPatch) -> None:
     hub.failure = AssertionError("the hub was asked")
-    monkeypatch.setattr("longspan.checkpoints.files._known", lambda address: False)
+    monkeypatch.setattr("longspan.formats.files._known", lambda address: False)
     with pytest.raises(InputError, match="the hub cannot be reached"):
         resolve("someone/something")
     monkeypatch.undo()
-    monkeypatch.setattr("longspan.checkpoints.files.getproxies", dict)
+    monkeypatch.setattr("longspan.formats.files.getproxies", dict)
     assert not _known("https://hub.invalid")
 
 

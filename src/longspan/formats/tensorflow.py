@@ -18,11 +18,11 @@ from typing import NamedTuple
 import torch
 from torch import Tensor
 
-from longspan.checkpoints.crc32c import crc32c, unmasked
-from longspan.checkpoints.files import cut_off, inside
-from longspan.checkpoints.safe_files import Part
 from longspan.errors import refused
-from longspan.text.protobuf import fields, varint
+from longspan.formats.crc32c import crc32c, unmasked
+from longspan.formats.files import cut_off, inside
+from longspan.formats.protobuf import fields, varint
+from longspan.formats.safetensors import Part
 
 MOST_INDEX = 16 << 20
 """Bytes of the largest index read: a hundred thousand variables."""

@@ -5,8 +5,8 @@ import struct
 from pathlib import Path
 from typing import BinaryIO, NamedTuple
 
-from longspan.checkpoints.files import cut_off, exactly
 from longspan.errors import refused
+from longspan.formats.files import cut_off, exactly
 
 MOST_MEMBERS = 50_000
 _END = struct.Struct("<4s4H2IH")

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from enum import IntEnum
 
 from longspan.errors import InputError, bad
-from longspan.text.protobuf import Malformed, fields
+from longspan.formats.protobuf import Malformed, fields
 
 MOST_PIECES = 4_000_000
 

@@ -6,15 +6,15 @@ import numpy as np
 import pytest
 import torch
 
-from longspan.checkpoints.crc32c import crc32c
-from longspan.checkpoints.safe_files import Part
-from longspan.checkpoints.store import open_weights
-from longspan.checkpoints.tf_files import bundle_in, open_bundle
-from longspan.checkpoints.tf_names import in_torch_names
 from longspan.errors import CheckpointError
-from unit.checkpoints import bundle
+from longspan.formats.crc32c import crc32c
+from longspan.formats.safetensors import Part
+from longspan.formats.tensorflow import bundle_in, open_bundle
+from longspan.formats.tensorflow_names import in_torch_names
+from longspan.formats.weights import open_weights
+from unit.formats import bundle
 
-REAL = Path(__file__).parent / "etc_checkpoints"
+REAL = Path(__file__).parents[1] / "checkpoints" / "etc_checkpoints"
 DTYPES = list(bundle.KINDS)
 
 

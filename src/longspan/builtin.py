@@ -10,8 +10,8 @@ import zipfile
 from pathlib import Path
 from typing import Any
 
-from longspan.checkpoints.files import resolve, wanted
 from longspan.errors import LongspanError, refused
+from longspan.formats.files import resolve, wanted
 
 NAME = "all-MiniLM-L6-v2"
 DEFAULT = "default"

@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from longspan.errors import InputError
-from longspan.text.sentencepiece import Kind, Piece, read_model
+from longspan.formats.sentencepiece import Kind, Piece, read_model
 from unit.text.tiny import field, piece, sentencepiece, varint
 
 GOOD = sentencepiece([piece("<unk>", kind=2), piece("▁the", -1.5), piece("é", -2.25, kind=4)])

@@ -2,8 +2,8 @@
 
 from torch import Tensor
 
-from longspan.checkpoints.safe_files import Part
 from longspan.errors import refused
+from longspan.formats.safetensors import Part
 
 WORDS = "token_emb_lookup/embedding_table"
 """Of ETC; what stands before it is the name that a program gave to the whole model."""

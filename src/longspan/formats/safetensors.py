@@ -10,8 +10,8 @@ from typing import Any, NamedTuple
 import torch
 from torch import Tensor
 
-from longspan.checkpoints.files import cut_off, exactly, parse_json
 from longspan.errors import refused
+from longspan.formats.files import cut_off, exactly, parse_json
 
 Shapes = dict[str, tuple[tuple[int, ...], torch.dtype]]
 
