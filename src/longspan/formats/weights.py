@@ -11,7 +11,6 @@ from types import MappingProxyType
 
 from torch import Tensor
 
-from longspan.checkpoints.report import LoadReport
 from longspan.errors import InputError, refused
 from longspan.formats.files import inside, read_json
 from longspan.formats.safetensors import Part, Shapes, open_safetensors
@@ -78,21 +77,6 @@ def _parts(folder: Path, name: str, suffix: str) -> list[Part]:
             raise refused(path, f"it and {shard} disagree about {wrong!r}", "Download or save both again.")
         parts.append(part)
     return parts
-
-
-def check(
-    weights: Weights, expected: Mapping[str, tuple[int, ...]], most_bytes: int | None = None
-) -> LoadReport:
-    """The checkpoint's shapes against those of a model, before anything is allocated."""
-    if most_bytes is not None and _bytes(weights.shapes) > most_bytes:
-        raise refused("weights", f"they take {_bytes(weights.shapes):,} bytes of the {most_bytes:,} allowed")
-    found = {name: shape for name, (shape, _) in weights.shapes.items()}
-    wrong = [name for name in expected if name in found and found[name] != tuple(expected[name])]
-    return LoadReport(
-        missing=tuple(name for name in expected if name not in found),
-        unexpected=tuple(name for name in found if name not in expected),
-        mismatched=tuple((name, found[name], tuple(expected[name])) for name in wrong),
-    )
 
 
 def _bytes(shapes: Shapes) -> int:

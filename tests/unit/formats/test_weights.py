@@ -13,11 +13,10 @@ import pytest
 import torch
 from torch import Tensor
 
-from longspan.checkpoints.report import LoadReport
 from longspan.errors import CheckpointError, InputError
 from longspan.formats import torch_save as torch_files
 from longspan.formats import weights as store
-from longspan.formats.weights import check, open_weights, save_weights
+from longspan.formats.weights import open_weights, save_weights
 
 DTYPES = [
     *(torch.float64, torch.float32, torch.float16, torch.bfloat16),
@@ -190,26 +189,3 @@ def test_saved_files_can_be_read_by_whom_the_user_lets(tmp_path: Path) -> None:
     finally:
         os.umask(before)
     assert (tmp_path / "model.safetensors").stat().st_mode & 0o777 == 0o644
-
-
-def test_a_check_says_what_does_not_fit(tmp_path: Path) -> None:
-    save_weights(tmp_path, {"a": torch.zeros(2, 3), "b": torch.zeros(5), "old": torch.zeros(1)})
-    weights = open_weights(tmp_path)
-    report = check(weights, {"a": (2, 3), "b": (7,), "layers.0.c": (1,), "layers.1.c": (1,)})
-    assert report == LoadReport(
-        missing=("layers.0.c", "layers.1.c"), unexpected=("old",), mismatched=(("b", (5,), (7,)),)
-    )
-    assert str(report).splitlines() == [
-        "missing     layers.*.c (2 tensors)",
-        "unexpected  old",
-        "mismatched  b: is (5,), must be (7,)",
-    ]
-    fits = check(weights, {"a": (2, 3), "b": (5,), "old": (1,)}, most_bytes=48)
-    assert not fits
-    assert str(fits) == "everything fits"
-
-
-def test_more_bytes_than_allowed_are_refused(tmp_path: Path) -> None:
-    save_weights(tmp_path, {"a": torch.zeros(12)})
-    with pytest.raises(CheckpointError, match="they take 48 bytes of the 47 allowed"):
-        check(open_weights(tmp_path), {}, most_bytes=47)
