@@ -1,21 +1,22 @@
-"""What a pickle of tensors says, found out without unpickling it.
+"""A pickle of tensors, scanned before torch's restricted unpickler reads it.
 
-The opcodes are walked on a stack of inert values. Nothing is imported or called: an allowed name stands for
-itself, an allowed call becomes a description of its result, and everything else is refused.
+`torch.load(weights_only=True)` runs no code, but a file can still make it hang, crash, claim any amount of
+memory or hand out memory that was never written (docs/decisions/0018). The scan follows the opcodes with
+inert values on the stack and lets through only what torch.save writes for weights.
 """
 
 import pickletools
 from collections.abc import Callable
 from dataclasses import dataclass
-from math import prod
 from typing import Any, BinaryIO
 
 import torch
 
 MOST_BYTES = 8 << 20
-"""The longest pickle that is looked at; the data of the tensors lie elsewhere."""
-MOST_STEPS = 200_000
-"""Opcodes walked at most: some six thousand tensors."""
+"""The longest pickle that is scanned; the data of the tensors are stored elsewhere."""
+MOST_OPCODES = 200_000
+"""Enough for some six thousand tensors."""
+MOST_DIMENSIONS = 64
 
 STORAGES = {
     "torch FloatStorage": torch.float32,
@@ -29,6 +30,8 @@ STORAGES = {
     "torch ByteStorage": torch.uint8,
     "torch BoolStorage": torch.bool,
 }
+DICT, SIZE = "collections OrderedDict", "torch Size"
+TENSOR, PARAMETER = "torch._utils _rebuild_tensor_v2", "torch._utils _rebuild_parameter"
 
 
 @dataclass(frozen=True)
@@ -40,209 +43,136 @@ class Storage:
     size: int
 
     @property
-    def bytes(self) -> int:
+    def nbytes(self) -> int:
         return self.size * self.dtype.itemsize
 
 
 @dataclass(frozen=True)
-class Described:
-    """A tensor: a view that lies inside its storage and shows no element twice."""
-
-    storage: Storage
-    offset: int
-    shape: tuple[int, ...]
-    stride: tuple[int, ...]
-
-
-@dataclass(frozen=True)
-class _Name:
-    """An allowed global; what it stands for is never looked up."""
+class _Global:
+    """An allowed name; what it stands for is never looked up."""
 
     name: str
 
 
-class _Ordered(dict[object, object]):
-    """Stands for an OrderedDict, the one thing that may be given a state: its `_metadata`."""
+class _Tensor:
+    """Stands for a tensor or a parameter."""
 
 
-def read(stream: BinaryIO) -> tuple[object, dict[str, Storage]]:
-    """The value of the pickle that begins here, and its storages; ValueError says what is not allowed."""
-    walk = _Walk()
+def scan(stream: BinaryIO) -> tuple[object, dict[str, Storage]]:
+    """The value of the pickle that begins here, without its tensors, and the storages that it refers to.
+
+    ValueError says what torch.save would not have written.
+    """
+    stack: list[object] = []
+    marked: list[list[object]] = []
+    memo: dict[Any, object] = {}
+    storages: dict[str, Storage] = {}
     try:
         for step, (opcode, argument, _) in enumerate(pickletools.genops(stream)):
-            if (step == 0) != (opcode.name == "PROTO"):
-                raise ValueError("it does not begin with its protocol, or names it twice")
-            if step >= MOST_STEPS:
-                raise ValueError(f"its pickle takes more than {MOST_STEPS:,} steps")
-            act = _ACTIONS.get(opcode.name)
-            if act is None:
+            if (step == 0) != (opcode.name == "PROTO") or (step == 0 and argument != 2):
+                raise ValueError("its pickle is not of protocol 2, which torch.save writes")
+            if step >= MOST_OPCODES:
+                raise ValueError(f"its pickle has more than {MOST_OPCODES:,} opcodes")
+            if opcode.name == "MARK":
+                marked.append(stack)
+                stack = []
+            elif opcode.name in ("BINPUT", "LONG_BINPUT"):
+                memo[argument] = stack[-1]
+            elif opcode.name in ("BINGET", "LONG_BINGET"):
+                stack.append(memo[argument])
+            elif opcode.name in _CONSTANTS:
+                stack.append(_CONSTANTS[opcode.name](argument))
+            elif opcode.name in _ACTIONS:
+                items: list[object] = []
+                below = len(opcode.stack_before)
+                if pickletools.markobject in opcode.stack_before:
+                    items, stack, below = stack, marked.pop(), below - 2
+                if below > len(stack):
+                    raise IndexError
+                items = stack[len(stack) - below :] + items
+                stack[len(stack) - below :] = [value := _ACTIONS[opcode.name](items)]
+                if isinstance(value, Storage) and storages.setdefault(value.key, value) != value:
+                    raise ValueError(f"the storage {value.key} is described in two ways")
+            elif opcode.name not in ("PROTO", "STOP"):
                 raise ValueError(f"its pickle uses {opcode.name}, which plain weights do not need")
-            act(walk, argument)
     except (IndexError, KeyError):
         raise ValueError("its pickle is malformed") from None
-    if walk.marked or len(walk.stack) != 1:
+    if marked or len(stack) != 1:
         raise ValueError("its pickle leaves something on the stack")
-    return walk.stack[0], walk.storages
+    return stack[0], storages
 
 
-class _Walk:
-    """The state of an unpickler, with descriptions where objects would be."""
-
-    def __init__(self) -> None:
-        self.stack: list[object] = []
-        self.marked: list[list[object]] = []
-        self.memo: dict[int, object] = {}
-        self.storages: dict[str, Storage] = {}
-
-    def protocol(self, number: int) -> None:
-        if number != 2:
-            raise ValueError(f"its pickle protocol is {number}; torch.save writes 2")
-
-    def push(self, value: object) -> None:
-        self.stack.append(value)
-
-    def name(self, name: str) -> None:
-        if name not in STORAGES and name not in _CALLS:
-            dotted = name.replace(" ", ".", 1)[:120]
-            raise ValueError(f"it wants to import {dotted!r}, which is not on the list")
-        self.push(_Name(name))
-
-    def put(self, place: int) -> None:
-        self.memo[place] = self.stack[-1]
-
-    def get(self, place: int) -> None:
-        self.push(self.memo[place])
-
-    def mark(self, _: None) -> None:
-        self.marked.append(self.stack)
-        self.stack = []
-
-    def since_mark(self) -> list[object]:
-        items, self.stack = self.stack, self.marked.pop()
-        return items
-
-    def tuple_of(self, count: int) -> None:
-        if len(self.stack) < count:
-            raise IndexError
-        self.stack[-count:] = [tuple(self.stack[-count:])]
-
-    def append(self, items: list[object]) -> None:
-        target = self.stack[-1]
-        if type(target) is not list:
-            raise ValueError("its pickle appends to something that is not a list")
-        target.extend(items)
-
-    def set_items(self, items: list[object]) -> None:
-        target = self.stack[-1]
-        if not isinstance(target, dict) or len(items) % 2:
-            raise ValueError("its pickle sets items of something that is not a dict")
-        for key, value in zip(items[::2], items[1::2], strict=True):
-            if type(key) not in (str, int):  # hashing nested tuples can take for ever
-                raise ValueError("a dict has keys other than words and numbers")
-            target[key] = value
-
-    def call(self, _: None) -> None:
-        arguments, function = self.stack.pop(), self.stack.pop()
-        if type(function) is not _Name or function.name not in _CALLS or type(arguments) is not tuple:
-            raise ValueError("its pickle calls something that is not a function on the list")
-        self.push(_CALLS[function.name](arguments))
-
-    def build(self, _: None) -> None:
-        state, target = self.stack.pop(), self.stack[-1]
-        if type(target) is not _Ordered or type(state) is not dict or set(state) - {"_metadata"}:
-            raise ValueError("its pickle sets attributes other than the _metadata of a state dict")
-
-    def storage(self, _: None) -> None:
-        """The persistent id ("storage", type, key, device, size), in old files with a None behind it."""
-        match self.stack.pop():
-            case ("storage", _Name(name=kind), str(key), str(), int(size), *rest) if rest in ([], [None]):
-                if kind in STORAGES and key.isascii() and key.isdigit():
-                    found = Storage(key, STORAGES[kind], _sizes((size,))[0])
-                    if self.storages.setdefault(key, found) != found:
-                        raise ValueError(f"the storage {key} is described in two ways")
-                    self.push(found)
-                    return
-        raise ValueError("its pickle refers to something that is not a storage")
+def _global(name: str) -> _Global:
+    if name not in STORAGES and name not in (DICT, SIZE, TENSOR, PARAMETER):
+        dotted = name.replace(" ", ".", 1)[:120]
+        raise ValueError(f"it wants to import {dotted!r}, which is not on the list")
+    return _Global(name)
 
 
-def _ordered_dict(arguments: tuple[object, ...]) -> object:
-    if arguments:
-        raise ValueError("an OrderedDict is made in a way that torch.save does not use")
-    return _Ordered()
+def _extended(items: list[object]) -> object:
+    target, *values = items
+    if not isinstance(target, list):
+        raise ValueError("its pickle appends to something that is not a list")
+    target.extend(values)
+    return target
 
 
-def _sizes(value: object) -> tuple[int, ...]:
-    if type(value) is not tuple or len(value) > 64:
-        raise ValueError("the shape of a tensor is not a tuple of numbers")
-    if not all(type(number) is int and 0 <= number < 1 << 62 for number in value):
-        raise ValueError("the shape or stride of a tensor is negative, too large or not a number")
-    return value
+def _updated(items: list[object]) -> object:
+    target, *pairs = items
+    if not isinstance(target, dict) or len(pairs) % 2:
+        raise ValueError("its pickle sets items of something that is not a dict")
+    if not all(type(key) in (str, int) for key in pairs[::2]):  # to hash nested tuples can take forever
+        raise ValueError("a dict has keys other than words and numbers")
+    target.update(zip(pairs[::2], pairs[1::2], strict=True))
+    return target
 
 
-def _size(arguments: tuple[object, ...]) -> object:
-    if len(arguments) != 1:
-        raise ValueError("the shape of a tensor is not a tuple of numbers")
-    return _sizes(arguments[0])
+def _built(items: list[object]) -> object:
+    target, state = items
+    if type(target) is not dict or type(state) is not dict or state.keys() - {"_metadata"}:
+        raise ValueError("its pickle sets attributes other than the _metadata of a state dict")
+    return target
 
 
-def _tensor(arguments: tuple[object, ...]) -> object:
-    match arguments:
-        case (Storage() as storage, offset, shape, stride, bool(), _Ordered() as hooks) if not hooks:
-            shape, stride, (offset,) = _sizes(shape), _sizes(stride), _sizes((offset,))
-        case _:
-            raise ValueError("a tensor is made in a way that torch.save does not use")
-    if len(shape) != len(stride):
-        raise ValueError(f"a tensor has {len(shape)} sizes and {len(stride)} strides")
-    reach = sum((size - 1) * step for size, step in zip(shape, stride, strict=True)) + 1 if prod(shape) else 0
-    if offset + reach > storage.size:
-        raise ValueError(f"a tensor reaches element {offset + reach:,} of a storage of {storage.size:,}")
-    if prod(shape) > storage.size:
-        raise ValueError("a tensor shows elements of its storage more than once")
-    return Described(storage, offset, shape, stride)
+def _stored(items: list[object]) -> object:
+    """The storage of an id ("storage", type, key, device, size), in old files with a None at the end."""
+    match items:
+        case [("storage", _Global(kind), str(key), str(), int(size), *rest)] if rest in ([], [None]):
+            if kind in STORAGES and key.isascii() and key.isdigit() and 0 <= size < 1 << 62:
+                return Storage(key, STORAGES[kind], size)
+    raise ValueError("its pickle refers to something that is not a storage")
 
 
-def _parameter(arguments: tuple[object, ...]) -> object:
-    match arguments:
-        case (Described() as tensor, bool(), _Ordered() as hooks) if not hooks:
+def _called(items: list[object]) -> object:
+    """The result of one of the four calls that torch.save writes, with the arguments that it writes."""
+    match items:
+        case [_Global(name), ()] if name == DICT:
+            return {}
+        case [_Global(name), (tuple(shape),)] if name == SIZE:
+            return shape
+        case [_Global(name), (_Tensor() as tensor, bool(), dict(hooks))] if name == PARAMETER and not hooks:
             return tensor
-    raise ValueError("a parameter is made in a way that torch.save does not use")
+        case [_Global(name), (Storage(), int(), tuple(shape), tuple(), bool(), dict(hooks))] if not hooks:
+            if name == TENSOR and len(shape) <= MOST_DIMENSIONS:
+                return _Tensor()
+    raise ValueError("its pickle calls something in a way that torch.save does not")
 
 
-_CALLS: dict[str, Callable[[tuple[object, ...]], object]] = {
-    "collections OrderedDict": _ordered_dict,
-    "torch._utils _rebuild_tensor_v2": _tensor,
-    "torch._utils _rebuild_parameter": _parameter,
-    "torch Size": _size,
+_ACTIONS: dict[str, Callable[[list[object]], object]] = {
+    **dict.fromkeys(("TUPLE", "TUPLE1", "TUPLE2", "TUPLE3", "EMPTY_TUPLE"), tuple),
+    **dict.fromkeys(("APPEND", "APPENDS"), _extended),
+    **dict.fromkeys(("SETITEM", "SETITEMS"), _updated),
+    "EMPTY_LIST": lambda _: [],
+    "EMPTY_DICT": lambda _: {},
+    "BUILD": _built,
+    "REDUCE": _called,
+    "BINPERSID": _stored,
 }
-
-
-def _set_item(walk: _Walk, _: None) -> None:
-    value, key = walk.stack.pop(), walk.stack.pop()
-    walk.set_items([key, value])
-
-
-_ACTIONS: dict[str, Callable[[_Walk, Any], object]] = {
-    "PROTO": _Walk.protocol,
-    "STOP": lambda walk, _: None,
-    "GLOBAL": _Walk.name,
-    "REDUCE": _Walk.call,
-    "BUILD": _Walk.build,
-    "BINPERSID": _Walk.storage,
-    "MARK": _Walk.mark,
-    "TUPLE": lambda walk, _: walk.push(tuple(walk.since_mark())),
-    "TUPLE1": lambda walk, _: walk.tuple_of(1),
-    "TUPLE2": lambda walk, _: walk.tuple_of(2),
-    "TUPLE3": lambda walk, _: walk.tuple_of(3),
-    "EMPTY_TUPLE": lambda walk, _: walk.push(()),
-    "EMPTY_LIST": lambda walk, _: walk.push([]),
-    "EMPTY_DICT": lambda walk, _: walk.push({}),
-    "APPEND": lambda walk, _: walk.append([walk.stack.pop()]),
-    "APPENDS": lambda walk, _: walk.append(walk.since_mark()),
-    "SETITEM": _set_item,
-    "SETITEMS": lambda walk, _: walk.set_items(walk.since_mark()),
-    "NEWTRUE": lambda walk, _: walk.push(True),
-    "NEWFALSE": lambda walk, _: walk.push(False),
-    **dict.fromkeys(("NONE", "BININT", "BININT1", "BININT2", "LONG1", "BINFLOAT", "BINUNICODE"), _Walk.push),
-    **dict.fromkeys(("BINPUT", "LONG_BINPUT"), _Walk.put),
-    **dict.fromkeys(("BINGET", "LONG_BINGET"), _Walk.get),
+"""What becomes of the items that an opcode takes from the stack."""
+_CONSTANTS: dict[str, Callable[[Any], object]] = {
+    **dict.fromkeys(("NONE", "BININT", "BININT1", "BININT2", "LONG1", "BINFLOAT", "BINUNICODE"), lambda x: x),
+    "NEWTRUE": lambda _: True,
+    "NEWFALSE": lambda _: False,
+    "GLOBAL": _global,
 }
+"""What an opcode pushes, given the argument that stands in the file."""

@@ -16,7 +16,7 @@ from longspan.formats.files import inside, read_json
 from longspan.formats.safetensors import Part, Shapes, open_safetensors
 from longspan.formats.tensorflow import bundle_in, open_bundle
 from longspan.formats.tensorflow_names import in_torch_names
-from longspan.formats.torch_save import open_bin
+from longspan.formats.torch_save import open_torch
 
 ALONE, INDEX = "model.safetensors", "model.safetensors.index.json"
 _PLACES = {
@@ -60,7 +60,7 @@ def open_weights(folder: Path) -> Weights:
 
 
 def _parts(folder: Path, name: str, suffix: str) -> list[Part]:
-    opened = open_bin if suffix == ".bin" else open_safetensors
+    opened = open_torch if suffix == ".bin" else open_safetensors
     path = inside(folder, name)
     if not name.endswith(".json"):
         return [opened(path)]
