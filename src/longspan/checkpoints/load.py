@@ -17,6 +17,7 @@ from longspan.checkpoints.labels import read_labels, read_problem
 from longspan.checkpoints.report import LoadReport
 from longspan.checkpoints.schema import Raw, flag
 from longspan.checkpoints.sentence_transformers import Modules, read_modules
+from longspan.checkpoints.variables import weight_names
 from longspan.errors import bad, refused
 from longspan.formats.files import inside, read_json, resolve
 from longspan.formats.tensorflow import bundle_in
@@ -79,7 +80,7 @@ def load_model(
         raise bad("task", f"one of {', '.join(TASKS)}", task)
     config = config if raw.get("model_type") in OWN else family.for_task(config, task)
     wanted = None if dtype is None else _dtype(dtype)
-    weights = family.adapt(raw, open_weights(place))
+    weights = family.adapt(raw, open_weights(place, rename=weight_names))
     own = raw.get("model_type") in OWN
     table = family.table(task, None if own else prefix_of(weights.shapes, place, family.words))
     for side, layers in _stacks(config).items():

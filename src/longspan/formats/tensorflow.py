@@ -10,6 +10,7 @@ files, before it is used.
 import mmap
 import re
 from collections.abc import Iterator
+from importlib.util import find_spec
 from itertools import pairwise
 from math import prod
 from pathlib import Path
@@ -19,7 +20,6 @@ import torch
 from torch import Tensor
 
 from longspan.errors import refused
-from longspan.formats.crc32c import crc32c, unmasked
 from longspan.formats.files import cut_off, inside
 from longspan.formats.protobuf import fields, varint
 from longspan.formats.safetensors import Part
@@ -28,6 +28,7 @@ MOST_INDEX = 16 << 20
 """Bytes of the largest index read: a hundred thousand variables."""
 MOST_SHARDS, MOST_DIMENSIONS, LONGEST_NAME = 4096, 64, 1024
 FOOTER, TRAILER = 48, 5
+CHUNK = 1 << 20
 MAGIC = 0xDB4775248B80FB57
 VERSION = 1
 KINDS = {  # numbers of TensorFlow's DataType
@@ -65,6 +66,9 @@ def bundle_in(folder: Path) -> str | None:
 
 def open_bundle(path: Path) -> Part:
     """The variables of the checkpoint with this index, mapped; checksums are compared when they are read."""
+    if find_spec("google_crc32c") is None:
+        repair = "Install it: pip install 'longspan[tensorflow]'"
+        raise refused(path, "reading TensorFlow checkpoints needs google-crc32c", repair)
     size = path.stat().st_size
     if size > MOST_INDEX:
         raise refused(path, f"it takes {size:,} bytes", "Is it the index of a TensorFlow checkpoint?")
@@ -228,3 +232,27 @@ def _read(name: str, entry: Entry, file: Path) -> Tensor:
     if entry.begin % entry.dtype.itemsize:
         part = memoryview(bytearray(part))
     return torch.frombuffer(part, dtype=entry.dtype).view(entry.shape)
+
+
+def crc32c(data: bytes | memoryview) -> int:
+    """The checksum of some bytes.
+
+    >>> hex(crc32c(b"123456789"))
+    '0xe3069283'
+    """
+    from google_crc32c import extend
+
+    state = 0
+    for start in range(0, len(data), CHUNK):  # the library takes bytes only: large data are copied bit by bit
+        state = extend(state, bytes(data[start : start + CHUNK]))
+    return state
+
+
+def unmasked(stored: int) -> int:
+    """A checksum as it was before TensorFlow rotated and shifted it, which it does to all that it stores.
+
+    >>> hex(unmasked(0xA282EAD8 + 0x12345678 & 0xFFFFFFFF))
+    '0x2b3c091a'
+    """
+    rotated = (stored - 0xA282EAD8) & 0xFFFFFFFF
+    return ((rotated >> 17) | (rotated << 15)) & 0xFFFFFFFF

@@ -15,7 +15,7 @@ from longspan.errors import InputError, refused
 from longspan.formats.files import inside, read_json
 from longspan.formats.safetensors import Part, Shapes, open_safetensors
 from longspan.formats.tensorflow import bundle_in, open_bundle
-from longspan.formats.tensorflow_names import in_torch_names
+from longspan.formats.tensorflow_names import Rename, in_torch_names, torch_names
 from longspan.formats.torch_save import open_torch
 
 ALONE, INDEX = "model.safetensors", "model.safetensors.index.json"
@@ -48,14 +48,17 @@ class Weights(Mapping[str, Tensor]):
         return f"Weights({len(self)} tensors, {_bytes(self.shapes):,} bytes)"
 
 
-def open_weights(folder: Path) -> Weights:
-    """The checked weights in a folder: safetensors, else torch's, else TensorFlow's; perhaps in shards."""
+def open_weights(folder: Path, rename: Rename = torch_names) -> Weights:
+    """The checked weights in a folder: safetensors, else torch's, else TensorFlow's; perhaps in shards.
+
+    `rename` gives the variables of TensorFlow their names.
+    """
     for name, suffix in _PLACES.items():
         if os.path.lexists(folder / name):
             return Weights(_parts(folder, name, suffix))
     if index := bundle_in(folder):
         path = inside(folder, index)
-        return Weights([in_torch_names(open_bundle(path), path)])
+        return Weights([in_torch_names(open_bundle(path), path, rename)])
     raise refused(folder, "it holds no weights", f"It needs one of: {', '.join(_PLACES)}, model.ckpt.index.")
 
 
