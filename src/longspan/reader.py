@@ -10,7 +10,7 @@ import torch
 from torch import Tensor
 from torch.nn import functional as F
 
-from longspan.builtin import folder_of
+from longspan.builtin import ensure
 from longspan.checkpoints.card import GENERATION, PROMPTS
 from longspan.checkpoints.load import load_model
 from longspan.checkpoints.save import save_model
@@ -57,8 +57,9 @@ def load(
     if precision not in (None, "int8"):
         raise bad("precision", "None or 'int8'", precision, "Use dtype= for floating-point types.")
     Options().but(**options)  # a misspelt option is told before anything is downloaded
+    ensure(folder_or_name, local_files_only=local_files_only)
     loaded = load_model(
-        folder_of(folder_or_name),
+        folder_or_name,
         None if task is None else task_named(task).name,
         labels=labels,
         dtype=dtype,

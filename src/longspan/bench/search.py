@@ -133,7 +133,8 @@ def _chunks(text: str, flops: float) -> Run:
         from transformers import AutoModel, AutoTokenizer  # type: ignore[import-not-found,unused-ignore]
     except ImportError:
         raise Missing("transformers is not installed") from None
-    from longspan.builtin import NAME, cache_folder
+    from longspan.builtin import NAME
+    from longspan.hub import cache_folder
 
     folder = cache_folder() / "models" / NAME
     tokenizer, model = AutoTokenizer.from_pretrained(folder), AutoModel.from_pretrained(folder).eval()

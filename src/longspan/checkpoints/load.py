@@ -19,9 +19,10 @@ from longspan.checkpoints.schema import Raw, flag
 from longspan.checkpoints.sentence_transformers import Modules, read_modules
 from longspan.checkpoints.variables import weight_names
 from longspan.errors import bad, refused
-from longspan.formats.files import inside, read_json, resolve
+from longspan.formats.files import inside, read_json
 from longspan.formats.tensorflow import bundle_in
 from longspan.formats.weights import Weights, open_weights
+from longspan.hub import resolve
 from longspan.models.build import TASKS, build
 from longspan.models.config import number
 from longspan.models.longformer import LongformerConfig
@@ -68,7 +69,7 @@ def load_model(
     """The model in a folder or on the hub, for the task it was made for or another, in evaluation mode.
 
     `dtype` None keeps what is stored; `pooling` and `normalise` shape the vectors of the task "encode";
-    `where` goes to `files.resolve` (revision, cache_dir, token, local_files_only, trust_remote_code=False).
+    `where` goes to `hub.resolve` (revision, cache_dir, token, local_files_only, trust_remote_code=False).
     """
     folder = resolve(folder_or_name, **where)
     modules = read_modules(folder)

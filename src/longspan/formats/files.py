@@ -1,126 +1,19 @@
-"""Which files belong to a checkpoint, and how to read the small ones without trusting them."""
+"""Files of a folder that is not trusted: where they may be, and JSON read strictly."""
 
 import json
-import os
 import re
 import stat
 from collections import Counter
-from collections.abc import Callable, Iterable
 from math import isfinite
 from pathlib import Path
-from socket import getaddrinfo
 from typing import Any, BinaryIO
-from urllib.parse import urlsplit
-from urllib.request import getproxies
 
-from longspan.errors import CheckpointError, InputError, bad, refused
+from longspan.errors import CheckpointError, refused
 
 DEEPEST = 64
 """Levels of lists and objects that JSON may nest; real files have about five."""
-_NAME = re.compile(r"(?!.*(\.\.|--))[A-Za-z0-9][\w.-]{0,95}(/[A-Za-z0-9][\w.-]{0,95})?", re.ASCII)
-_REVISION = re.compile(r"(?!.*\.\.)[A-Za-z0-9][\w./-]{0,250}", re.ASCII)
-_DATA = re.compile(
-    r"(config|generation_config|tokenizer|tokenizer_config|special_tokens_map|added_tokens|vocab)\.json"
-    r"|vocab\.txt|merges\.txt|spiece\.model|sentencepiece\.bpe\.model"
-    r"|etc_config\.json|vocab_bert_uncased_english\.txt"
-    r"|modules\.json|sentence_bert_config\.json|config_sentence_transformers\.json"
-    r"|\d+_\w+/(config\.json|model\.safetensors)"
-)
-_SAFE_WEIGHTS = re.compile(r"model(-\d+-of-\d+)?\.safetensors|model\.safetensors\.index\.json")
-_PICKLED_WEIGHTS = re.compile(r"pytorch_model(-\d+-of-\d+)?\.bin|pytorch_model\.bin\.index\.json")
-_TF_WEIGHTS = re.compile(r"model\.ckpt(-\d+)?\.(index|data-\d{5}-of-\d{5})")
 _PLAIN = re.compile(r"\w[\w.-]{0,199}", re.ASCII)
 _DEVICES = re.compile(r"(con|prn|aux|nul|com\d|lpt\d)(\..*)?", re.IGNORECASE)  # open a device on Windows
-
-
-def resolve(
-    folder_or_name: str | Path,
-    *,
-    revision: str | None = None,
-    cache_dir: str | Path | None = None,
-    token: str | bool | None = None,
-    local_files_only: bool = False,
-    trust_remote_code: bool = False,
-    choose: Callable[[Iterable[str]], list[str]] | None = None,
-) -> Path:
-    """The folder itself if it exists; else the data files of the so named model of the Hugging Face hub.
-
-    `choose` says which of the repository's files are downloaded, those that are `wanted` if None.
-    """
-    if trust_remote_code is not False:
-        raise bad("trust_remote_code", "False", trust_remote_code, "Longspan runs no code of a checkpoint.")
-    name = str(folder_or_name)
-    folder = Path(os.path.expanduser(name))
-    if name and folder.is_dir():
-        return folder
-    if not _NAME.fullmatch(name):
-        raise bad("folder_or_name", "an existing folder or the name of a model on the hub", name)
-    if revision is not None and not _REVISION.fullmatch(revision):
-        raise bad("revision", "a branch, a tag or a commit", revision)
-    return _download(name, revision, cache_dir, token, local_files_only, choose or wanted)
-
-
-def wanted(names: Iterable[str]) -> list[str]:
-    """The files of a repository that are worth a download: never code, pickles only for want of safetensors.
-
-    Checkpoints of TensorFlow are ETC's, and for want of both.
-
-    >>> wanted(["config.json", "model.safetensors", "pytorch_model.bin", "modeling.py"])
-    ['config.json', 'model.safetensors']
-    """
-    present = sorted(set(names))
-    safe = [name for name in present if _SAFE_WEIGHTS.fullmatch(name)]
-    weights = safe or [name for name in present if _PICKLED_WEIGHTS.fullmatch(name)]
-    if not weights and "etc_config.json" in present:
-        weights = [name for name in present if _TF_WEIGHTS.fullmatch(name)]
-    return [name for name in present if _DATA.fullmatch(name)] + weights
-
-
-def _download(
-    name: str,
-    revision: str | None,
-    cache_dir: str | Path | None,
-    token: str | bool | None,
-    local: bool,
-    choose: Callable[[Iterable[str]], list[str]],
-) -> Path:
-    from huggingface_hub import HfApi, constants, snapshot_download
-    from huggingface_hub.errors import LocalEntryNotFoundError, RepositoryNotFoundError, RevisionNotFoundError
-
-    files: list[str] | None = None
-    offline = local or constants.HF_HUB_OFFLINE or not _known(constants.ENDPOINT)
-    if not offline:
-        try:
-            files = choose(HfApi(token=token).list_repo_files(name, revision=revision))
-        except (RepositoryNotFoundError, RevisionNotFoundError) as error:
-            raise _absent(name, revision, "the hub has no such model, or not for you") from error
-        except Exception:  # any failure of the network, whichever library the hub uses for it
-            offline = True  # what was downloaded earlier may do
-    options: dict[str, Any] = {"revision": revision, "cache_dir": cache_dir, "token": token}
-    try:
-        found = snapshot_download(name, local_files_only=offline, allow_patterns=files, **options)
-    except LocalEntryNotFoundError as error:
-        why = "" if local else ", and the hub cannot be reached"
-        raise _absent(name, revision, f"it is not in the cache{why}") from error
-    except Exception as error:
-        raise _absent(name, revision, f"the download failed ({type(error).__name__})") from error
-    return Path(found)
-
-
-def _known(address: str) -> bool:
-    """Whether the host of a web address can be looked up: where not, the hub's client retries for long."""
-    if getproxies():
-        return True  # the proxy looks names up
-    try:
-        getaddrinfo(urlsplit(address).hostname, None)
-    except OSError:
-        return False
-    return True
-
-
-def _absent(name: str, revision: str | None, reason: str) -> InputError:
-    where = name if revision is None else f"{name} at {revision}"
-    return bad("folder_or_name", f"a folder or a model within reach ({reason})", where, "Check the name.")
 
 
 def inside(folder: Path, name: str, suffix: str = "") -> Path:

@@ -6,12 +6,12 @@ from pathlib import Path
 
 import numpy as np
 
-from longspan.builtin import cache_folder
 from longspan.checkpoints.families import read_config
 from longspan.checkpoints.sentence_transformers import read_modules
 from longspan.engine.explain import plural
 from longspan.errors import bad, whole
-from longspan.formats.files import inside, read_json, resolve
+from longspan.formats.files import inside, read_json
+from longspan.hub import local_folder, resolve
 from longspan.layout import Layout
 from longspan.look.presets import PRESETS
 from longspan.models.config import EncoderConfig
@@ -77,13 +77,13 @@ def subject(model: EncoderConfig | str | Path) -> Subject:
         return Subject(type(model).__name__.removesuffix("Config"), model)
     if not isinstance(model, (str, Path)):
         raise bad("model", f"a config or {KINDS}", type(model).__name__)
-    name, folder = str(model), folder_of(model)
+    name, folder = str(model), local_folder(model)
     if folder is None and name in PRESETS:
         return Subject(name, PRESETS[name])
     if folder is None:
         if name.count("/") != 1:
             raise bad("model", KINDS, name)
-        folder = resolve(name, choose=_small)
+        folder = resolve(name, files=_small)
     modules = read_modules(folder)
     place = modules.transformer if modules else folder
     _, config = read_config(read_json(inside(place, "config.json")))
@@ -98,16 +98,7 @@ def names_a_model(text: str) -> bool:
     >>> names_a_model("longformer-base"), names_a_model("org/model"), names_a_model("window")
     (True, True, False)
     """
-    return text in PRESETS or "/" in text or folder_of(text) is not None
-
-
-def folder_of(model: str | Path) -> Path | None:
-    """The folder that a name means: a path, or a model in Longspan's cache (`longspan models`)."""
-    given = Path(model).expanduser()
-    kept = cache_folder() / "models" / given.name
-    if str(model) and given.is_dir():
-        return given
-    return kept if str(given) == given.name and given.name and kept.is_dir() else None
+    return text in PRESETS or "/" in text or local_folder(text) is not None
 
 
 def _small(names: Iterable[str]) -> list[str]:

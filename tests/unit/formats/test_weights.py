@@ -14,8 +14,8 @@ import torch
 from torch import Tensor
 
 from longspan.errors import CheckpointError, InputError
-from longspan.formats import torch_save as torch_files
-from longspan.formats import weights as store
+from longspan.formats import torch_save
+from longspan.formats import weights as module
 from longspan.formats.weights import open_weights, save_weights
 
 DTYPES = [
@@ -35,7 +35,7 @@ def some_tensors() -> dict[str, Tensor]:
     return {**found, "flags": torch.tensor([True, False]), "nothing": torch.empty(0, 3), **views}
 
 
-def assert_same(found: store.Weights, wanted: dict[str, Any]) -> None:
+def assert_same(found: module.Weights, wanted: dict[str, Any]) -> None:
     assert found.keys() == wanted.keys()
     for name, tensor in wanted.items():
         assert found.shapes[name] == (tuple(tensor.shape), tensor.dtype)
@@ -116,7 +116,7 @@ def test_a_folder_without_weights_is_told_what_it_needs(tmp_path: Path) -> None:
 
 def test_an_older_torch_does_not_read_pickles(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     torch.save({"a": torch.zeros(3)}, tmp_path / "pytorch_model.bin")
-    monkeypatch.setattr(torch_files, "OLDEST_TORCH", "99.0")
+    monkeypatch.setattr(torch_save, "OLDEST_TORCH", "99.0")
     with pytest.raises(CheckpointError, match=r"cannot read it safely. Install torch 99.0 or newer."):
         open_weights(tmp_path)
 
@@ -163,19 +163,19 @@ def test_an_interrupted_save_leaves_the_old_or_the_new_or_nothing(
     old, new = ({name: torch.full((1,), value) for name in "ab"} for value in (0.0, 1.0))
     save_weights(tmp_path, old, shard_bytes=shard_bytes)
     left = iter(range(steps))
-    replace, flush = Path.replace, store._flush
+    replace, flush = Path.replace, module._flush
 
     def step(act: Callable[..., object], *arguments: Path) -> None:
         if next(left, None) is None:
             raise OSError("no space left on device")
         act(*arguments)
 
-    monkeypatch.setattr(store, "_flush", partial(step, flush))
+    monkeypatch.setattr(module, "_flush", partial(step, flush))
     monkeypatch.setattr(Path, "replace", partialmethod(partial(step, replace)))
     with suppress(OSError):
         save_weights(tmp_path, new, shard_bytes=shard_bytes)
     assert not [path for path in tmp_path.iterdir() if path.name.startswith(".")]
-    if shard_bytes == 4 and not (tmp_path / store.INDEX).exists():
+    if shard_bytes == 4 and not (tmp_path / module.INDEX).exists():
         with pytest.raises(CheckpointError, match="it holds no weights"):
             open_weights(tmp_path)
     else:

@@ -54,11 +54,11 @@ def test_a_model_in_the_cache_has_a_name(tmp_path: Path, monkeypatch: pytest.Mon
 def test_of_a_model_on_the_hub_only_small_files_are_fetched(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    files = ["config.json", "modules.json", "1_Pooling/config.json", "model.safetensors", "pytorch_model.bin"]
+    names = ["config.json", "modules.json", "1_Pooling/config.json", "model.safetensors", "pytorch_model.bin"]
 
-    def resolve(name: str, *, choose: Any) -> Path:
+    def resolve(name: str, *, files: Any) -> Path:
         assert name == "org/model"
-        assert choose([*files, "modeling.py", "a/b/config.json"]) == files[:3]
+        assert files([*names, "modeling.py", "a/b/config.json"]) == names[:3]
         return folder(tmp_path)
 
     monkeypatch.setattr(looking, "resolve", resolve)
