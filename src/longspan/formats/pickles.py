@@ -122,7 +122,7 @@ def _updated(items: list[object]) -> object:
     if not isinstance(target, dict) or len(pairs) % 2:
         raise ValueError("its pickle sets items of something that is not a dict")
     if not all(type(key) in (str, int) for key in pairs[::2]):  # to hash nested tuples can take forever
-        raise ValueError("a dict has keys other than words and numbers")
+        raise ValueError("a dict has keys other than strings and integers")
     target.update(zip(pairs[::2], pairs[1::2], strict=True))
     return target
 

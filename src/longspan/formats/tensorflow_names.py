@@ -5,7 +5,7 @@ from collections.abc import Callable, Iterable, Mapping
 from torch import Tensor
 
 from longspan.errors import refused
-from longspan.formats.safetensors import Part
+from longspan.formats.part import Part
 
 Rename = Callable[[Iterable[str]], Mapping[str, str]]
 """Variables -> the names that torch would give them, without those that are no weights of a model."""

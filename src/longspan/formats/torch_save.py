@@ -12,8 +12,8 @@ from torch import Tensor
 
 from longspan.errors import refused
 from longspan.formats.files import cut_off, exactly
+from longspan.formats.part import Part, Shapes
 from longspan.formats.pickles import MOST_BYTES, Storage, scan
-from longspan.formats.safetensors import Part, Shapes
 from longspan.formats.zips import Member, members
 
 OLDEST_TORCH = "2.10"
@@ -71,8 +71,8 @@ def _shapes(tensors: dict[Any, Any], path: Path) -> Shapes:
 
 def _scan_zip(path: Path) -> None:
     """Refuse a zip file that torch.save would not have written."""
-    found = _checked_members(path)
-    begin, size = found["data.pkl"]
+    places = _checked_members(path)
+    begin, size = places["data.pkl"]
     if size > MOST_BYTES:
         raise refused(path, f"its pickle takes {size:,} bytes", SAFER)
     with path.open("rb") as file:
@@ -80,36 +80,36 @@ def _scan_zip(path: Path) -> None:
         stream = io.BytesIO(exactly(file, size, path))
     _, storages = _scan(stream, path)
     if stream.read(1):
-        raise refused(path, "something stands behind its pickle", SAFER)
+        raise refused(path, "something follows its pickle", SAFER)
     for storage in storages.values():
-        member = found.get(f"data/{storage.key}")
+        member = places.get(f"data/{storage.key}")
         if member is None or member.size != storage.nbytes:
             raise refused(path, f"the storage {storage.key} is absent or not of the size described", SAFER)
 
 
 def _checked_members(path: Path) -> dict[str, Member]:
-    """The zip's members by their names inside its one folder; only what torch.save writes is let in."""
-    found: dict[str, Member] = {}
+    """The members by their names inside the one folder of the zip; only what torch.save writes is allowed."""
+    places: dict[str, Member] = {}
     folders = set()
     for name, member in members(path).items():
         match = _MEMBER.fullmatch(name)
         if match is None or match[1] in (".", ".."):
             raise refused(path, f"the member {name[:80]!r} is not one that torch.save writes", SAFER)
         folders.add(match[1])
-        found[match[2]] = member
-    if len(folders) != 1 or "data.pkl" not in found:
+        places[match[2]] = member
+    if len(folders) != 1 or "data.pkl" not in places:
         raise refused(path, "it is not a file of torch.save: it has no data.pkl, or several folders", SAFER)
-    if "byteorder" in found:
-        begin, size = found["byteorder"]
+    if "byteorder" in places:
+        begin, size = places["byteorder"]
         with path.open("rb") as file:
             file.seek(begin)
             if exactly(file, min(size, 16), path) != b"little":
                 raise refused(path, "its numbers are not little-endian", SAFER)
-    return found
+    return places
 
 
 def _scan_legacy(file: BinaryIO, path: Path) -> None:
-    """Refuse anything but five pickles, then each storage as its size and its bytes, up to the end."""
+    """Refuse anything but five pickles, then the size and the bytes of each storage, then the end."""
     stream = io.BytesIO(file.read(MOST_BYTES))
     _scan(stream, path)  # the magic number
     version, _ = _scan(stream, path)
@@ -119,7 +119,7 @@ def _scan_legacy(file: BinaryIO, path: Path) -> None:
     if version != 1001 or not isinstance(system, dict) or system.get("little_endian") is not True:
         raise refused(path, "it has another version or byte order than torch.save writes", SAFER)
     if not isinstance(keys, list) or not all(type(key) is str for key in keys):
-        raise refused(path, "its list of storages is not a list of words", SAFER)
+        raise refused(path, "its list of storages is not a list of strings", SAFER)
     if sorted(keys) != sorted(storages):
         raise refused(path, "its list of storages is not that of its tensors", SAFER)
     here, size = stream.tell(), file.seek(0, io.SEEK_END)
@@ -132,7 +132,7 @@ def _scan_legacy(file: BinaryIO, path: Path) -> None:
             raise refused(path, f"the storage {key} is not of the size described", SAFER)
         here = end
     if here != size:
-        raise refused(path, f"{size - here:,} bytes behind the last storage belong to nothing", SAFER)
+        raise refused(path, f"{size - here:,} bytes after the last storage belong to nothing", SAFER)
 
 
 def _scan(stream: BinaryIO, path: Path) -> tuple[object, dict[str, Storage]]:

@@ -9,7 +9,7 @@ import torch
 
 from longspan.errors import CheckpointError
 from longspan.formats import tensorflow
-from longspan.formats.safetensors import Part
+from longspan.formats.part import Part
 from longspan.formats.tensorflow import bundle_in, crc32c, open_bundle
 from longspan.formats.tensorflow_names import in_torch_names, torch_names
 from longspan.formats.weights import open_weights

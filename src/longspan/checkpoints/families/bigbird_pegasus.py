@@ -17,7 +17,7 @@ from longspan.checkpoints.families.bart import (
 )
 from longspan.checkpoints.families.bigbird import read_blocks, unlike_blocks, write_blocks
 from longspan.checkpoints.schema import Raw, flag
-from longspan.formats.safetensors import Part
+from longspan.formats.part import Part
 from longspan.formats.weights import Weights
 from longspan.models.bigbird import BigBirdConfig
 from longspan.models.seq2seq import Seq2SeqConfig

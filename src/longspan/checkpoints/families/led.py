@@ -18,7 +18,7 @@ from longspan.checkpoints.families.bart import (
 from longspan.checkpoints.families.longformer import ORIGINAL, dilation, radii, unlike_window
 from longspan.checkpoints.schema import Raw
 from longspan.errors import whole
-from longspan.formats.safetensors import Part
+from longspan.formats.part import Part
 from longspan.formats.weights import Weights
 from longspan.models.longformer import LongformerConfig
 from longspan.models.seq2seq import Seq2SeqConfig
