@@ -69,20 +69,21 @@ def scan(stream: BinaryIO) -> tuple[object, dict[str, Storage]]:
     storages: dict[str, Storage] = {}
     try:
         for step, (opcode, argument, _) in enumerate(pickletools.genops(stream)):
-            if (step == 0) != (opcode.name == "PROTO") or (step == 0 and argument != 2):
+            name = opcode.name
+            if (step == 0) != (name == "PROTO") or (step == 0 and argument != 2):
                 raise ValueError("its pickle is not of protocol 2, which torch.save writes")
             if step >= MOST_OPCODES:
                 raise ValueError(f"its pickle has more than {MOST_OPCODES:,} opcodes")
-            if opcode.name == "MARK":
+            if name in _CONSTANTS:
+                stack.append(_CONSTANTS[name](argument))
+            elif name in ("BINPUT", "LONG_BINPUT"):
+                memo[argument] = stack[-1]
+            elif name in ("BINGET", "LONG_BINGET"):
+                stack.append(memo[argument])
+            elif name == "MARK":
                 marked.append(stack)
                 stack = []
-            elif opcode.name in ("BINPUT", "LONG_BINPUT"):
-                memo[argument] = stack[-1]
-            elif opcode.name in ("BINGET", "LONG_BINGET"):
-                stack.append(memo[argument])
-            elif opcode.name in _CONSTANTS:
-                stack.append(_CONSTANTS[opcode.name](argument))
-            elif opcode.name in _ACTIONS:
+            elif name in _ACTIONS:
                 items: list[object] = []
                 below = len(opcode.stack_before)
                 if pickletools.markobject in opcode.stack_before:
@@ -90,11 +91,11 @@ def scan(stream: BinaryIO) -> tuple[object, dict[str, Storage]]:
                 if below > len(stack):
                     raise IndexError
                 items = stack[len(stack) - below :] + items
-                stack[len(stack) - below :] = [value := _ACTIONS[opcode.name](items)]
+                stack[len(stack) - below :] = [value := _ACTIONS[name](items)]
                 if isinstance(value, Storage) and storages.setdefault(value.key, value) != value:
                     raise ValueError(f"the storage {value.key} is described in two ways")
-            elif opcode.name not in ("PROTO", "STOP"):
-                raise ValueError(f"its pickle uses {opcode.name}, which plain weights do not need")
+            elif name not in ("PROTO", "STOP"):
+                raise ValueError(f"its pickle uses {name}, which plain weights do not need")
     except (IndexError, KeyError):
         raise ValueError("its pickle is malformed") from None
     if marked or len(stack) != 1:
