@@ -14,7 +14,7 @@ from typing import Any
 
 import pytest
 
-from longspan.checkpoints import default
+from longspan.hub import builtin_folder
 from longspan.search.index import Index
 from longspan.text.documents import Document, read
 from unit.search.folders import tiny
@@ -127,7 +127,7 @@ def test_output_goes_between_the_marks_of_a_page() -> None:
 
 @pytest.mark.slow
 def test_the_demo_finds_every_answer() -> None:
-    if default.pulled() is None:
+    if builtin_folder() is None:
         pytest.skip("the built-in model is not in the cache: `longspan pull` fetches it")
     done = subprocess.run([sys.executable, ROOT / "examples" / "demo.py"], capture_output=True, text=True)
     assert done.returncode == 0, done.stderr

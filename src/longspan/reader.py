@@ -9,12 +9,12 @@ import torch
 from torch import Tensor
 from torch.nn import functional as F
 
-from longspan.checkpoints.default import folder_of
-from longspan.checkpoints.files import inside, read_json
+from longspan.builtin import ensure
 from longspan.checkpoints.load import load_model
 from longspan.checkpoints.save import save_model
 from longspan.errors import InputError, bad, one_of
 from longspan.families.task_model import TaskModel
+from longspan.formats.files import inside, read_json
 from longspan.lengthening.card import GENERATION, PROMPTS
 from longspan.nn.quantized import is_quantized, quantize
 from longspan.pipeline.documents import Found
@@ -91,8 +91,9 @@ def load(
     if precision not in (None, "int8"):
         raise bad("precision", "None or 'int8'", precision, "Use dtype= for floating-point types.")
     Options().but(**options)  # a misspelled option is an error before anything is downloaded
+    ensure(folder_or_name, local_files_only=local_files_only)
     loaded = load_model(
-        folder_of(folder_or_name),
+        folder_or_name,
         None if task is None else task_named(task).name,
         labels=labels,
         dtype=dtype,

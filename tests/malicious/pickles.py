@@ -183,9 +183,18 @@ def ways(target: Path) -> dict[str, bytes]:
     }
 
 
+def pairs_of_pairs(levels: int) -> bytes:
+    """Push and store as 0 a tuple that is small, but takes 2 ** levels steps to hash; more stay below it."""
+    return b")q\x00" + b"h\x00h\x00\x86q\x00" * levels
+
+
+def nested_key(levels: int) -> bytes:
+    """A dict whose key is a tuple in a tuple in a tuple: C's stack ends before it is hashed."""
+    return whole(b"})", b"\x85" * levels, b"Ns")
+
+
 def exhausting() -> dict[str, bytes]:
     """Pickles that would take memory or time without end, and damaged ones."""
-    laughs = b"(" + b")" + b"\x85q\x00" + b"h\x00h\x00\x86q\x00" * 60
     claim = struct.pack("<Q", 2**62)
     return {
         "nothing": b"",
@@ -203,11 +212,14 @@ def exhausting() -> dict[str, bytes]:
         "an odd number of items": whole(b"}(", word("a"), b"u"),
         "items of a list": whole(b"](", word("a"), plain(1), b"u"),
         "entries of a dict": whole(b"}(", plain(1), b"e"),
-        "a key to hash for ever": whole(b"}", laughs, b"Ns"),
+        "a key to hash forever": whole(pairs_of_pairs(60), b"}h\x00Ns"),
+        "a key to hash forever in a call": whole(pairs_of_pairs(60), call(DICT, b"]h\x00N\x86a")),
+        "a key of nested tuples": nested_key(190_000),
         "a tensor as key": whole(b"}", tensor(), b"Ns"),
         "a million steps": whole(b"0".join([b"N"] * 2**19), b"0", state_dict()),
         "a million lists": whole(b"]" * 2**20),
         "a million marks": whole(b"(" * 2**20),
+        "8 GB of zeros": whole(state_dict(word("a"), call(name("builtins", "bytearray"), plain(2**33)))),
         "a word of 4 GB": whole(b"X\xff\xff\xff\xffabc"),
         "a word of 2^62 bytes": whole(b"\x8d" + claim),
         "bytes of 2^62 bytes": whole(b"\x8e" + claim),
@@ -266,16 +278,21 @@ def tensors() -> dict[str, bytes]:
         "a storage of 7 elements": tensor(storage(size=plain(7))),
         "a storage of 5 elements": tensor(storage(size=plain(5)), shape=(5,), stride=(1,)),
         "a storage of wider elements": tensor(storage("DoubleStorage")),
-        "a storage described twice": tensor() + b"0" + tensor(storage("IntStorage")),
+        "a storage described twice": tensor() + word("b") + tensor(storage("IntStorage")),
         "a storage elsewhere": tensor(storage(key="../../0")),
         "a storage with no name": tensor(storage(key="")),
         "a storage with other digits": tensor(storage(key="\u0660")),
         "a storage that is absent": tensor(storage(key="1")),
         "a storage of no kind": tensor(storage("OrderedDict")),
         "an untyped storage": tensor(storage("UntypedStorage")),
-        "a quantised storage": tensor(storage("QInt8Storage")),
+        "a quantized storage": tensor(storage("QInt8Storage")),
         "a view of a storage": tensor(storage(end=plain(("1", 0, 6)))),
         "a word for a storage": tensor(word("storage")),
+        "memory that was never written": call(name("torch", "FloatTensor"), plain(6)),
+        "no memory": call(
+            name("torch._utils", "_rebuild_meta_tensor_no_storage"),
+            name("torch", "float32") + plain((2**40,)) + plain((1,)) + plain(False),
+        ),
         "a parameter of nothing": call(name("torch._utils", "_rebuild_parameter"), b"N", b"\x89", b"N"),
         "a shape of two": call(name("torch", "Size"), plain((1,)), plain((2,))),
     }

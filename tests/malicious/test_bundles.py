@@ -8,10 +8,10 @@ import numpy as np
 import pytest
 import torch
 
-from longspan.checkpoints.store import open_weights
-from longspan.checkpoints.tf_files import open_bundle
 from longspan.errors import CheckpointError
-from unit.checkpoints.bundle import block, crc, entry, header, index, masked, table, write
+from longspan.formats.tensorflow import open_bundle
+from longspan.formats.weights import open_weights
+from unit.formats.bundle import block, crc, entry, header, index, masked, table, write
 from unit.text.tiny import field, varint
 
 Judge = Callable[[Callable[[], object]], str]

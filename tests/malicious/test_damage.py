@@ -6,8 +6,8 @@ from pathlib import Path
 import pytest
 import torch
 
-from longspan.checkpoints.store import open_weights, save_weights
 from longspan.errors import CheckpointError
+from longspan.formats.weights import open_weights, save_weights
 
 Files = dict[str, tuple[str, bytes]]
 

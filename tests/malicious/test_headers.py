@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from longspan.checkpoints.store import open_weights
+from longspan.formats.weights import open_weights
 from malicious.headers import GOOD, headers
 
 HEADERS = headers()

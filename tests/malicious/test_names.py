@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from longspan.checkpoints.files import read_json
-from longspan.checkpoints.store import open_weights
+from longspan.formats.files import read_json
+from longspan.formats.weights import open_weights
 from malicious.containers import in_zip
 from malicious.headers import GOOD
 from malicious.pickles import well_formed

@@ -17,7 +17,7 @@ WATCHED = r"""
 import codecs, json, re, sys, time
 from pathlib import Path
 import torch, safetensors.torch
-from longspan.checkpoints.store import open_weights
+from longspan.formats.weights import open_weights
 from longspan.errors import CheckpointError
 
 corpus = Path(sys.argv[1])

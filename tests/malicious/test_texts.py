@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from longspan.checkpoints.files import read_json
+from longspan.formats.files import read_json
 
 TEXTS = {
     "nothing": b"",

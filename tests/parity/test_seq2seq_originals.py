@@ -16,7 +16,7 @@ from longspan.families.longformer.model import LongformerConfig
 from parity.peers import close
 from parity.test_round_trips import read_back, same
 from parity.writers import SIZES, documents, expected, given, peer
-from unit.checkpoints import bundle
+from unit.formats import bundle
 
 BOTH = "ForConditionalGeneration"
 TF_LAYER = {

@@ -76,7 +76,7 @@ def run(
 
 def cases_of(text: str, sizes: Sizes, folder: Path) -> Mapping[str, Callable[[int], Measured]]:
     """The cases by name, each measured in some rounds; what one needs is made when it begins."""
-    from longspan.checkpoints.default import pull
+    from longspan.builtin import pull
 
     model = pull()
     return {
@@ -133,7 +133,8 @@ def _chunks(text: str, flops: float) -> Run:
         from transformers import AutoModel, AutoTokenizer  # type: ignore[import-not-found,unused-ignore]
     except ImportError:
         raise Missing("transformers is not installed") from None
-    from longspan.checkpoints.default import NAME, cache_folder
+    from longspan.builtin import NAME
+    from longspan.hub import cache_folder
 
     folder = cache_folder() / "models" / NAME
     tokenizer, model = AutoTokenizer.from_pretrained(folder), AutoModel.from_pretrained(folder).eval()

@@ -8,13 +8,10 @@ from typing import Any
 
 import torch
 
-from longspan.checkpoints.files import inside, read_json, resolve
 from longspan.checkpoints.labels import read_labels, read_problem
 from longspan.checkpoints.matching import DECODER, NoInit, assign, match_weights, put, settle, stored_dtype
 from longspan.checkpoints.report import LoadReport
 from longspan.checkpoints.sentence_transformers import Modules, read_modules
-from longspan.checkpoints.store import Weights, open_weights
-from longspan.checkpoints.tf_files import bundle_in
 from longspan.errors import bad, refused
 from longspan.families.base import BARE, Family
 from longspan.families.config import number
@@ -22,6 +19,10 @@ from longspan.families.keys import KeyTable, prefix_of
 from longspan.families.registry import all_families, is_own, read_config
 from longspan.families.schema import Raw, flag
 from longspan.families.task_model import TaskModel
+from longspan.formats.files import inside, read_json
+from longspan.formats.tensorflow import bundle_in
+from longspan.formats.weights import Weights, open_weights
+from longspan.hub import resolve
 from longspan.tasks.base import Task
 from longspan.tasks.registry import TASKS, build, task_named, task_of
 
@@ -61,7 +62,7 @@ def load_model(
     """The model in a folder or on the hub, for the task it was made for or another, in evaluation mode.
 
     `dtype` None keeps what is stored; `pooling` and `normalize` shape the vectors of the task "encode";
-    `where` goes to `files.resolve` (revision, cache_dir, token, local_files_only, trust_remote_code=False).
+    `where` goes to `hub.resolve` (revision, cache_dir, token, local_files_only, trust_remote_code=False).
     """
     folder = resolve(folder_or_name, **where)
     modules = read_modules(folder)
@@ -71,7 +72,7 @@ def load_model(
     job = _task(task, family, raw, modules)
     own, wanted = is_own(raw), None if dtype is None else _dtype(dtype)
     config = config if own else family.for_class(config, job.architecture)
-    weights = family.adapt(raw, open_weights(place))
+    weights = family.adapt(raw, open_weights(place, rename=family.variable_names))
     if own:
         table = family.own_table(job.architecture, job.saved_as, config)
     else:

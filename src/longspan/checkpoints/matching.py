@@ -11,10 +11,10 @@ from torch import Tensor, nn
 from torch.overrides import TorchFunctionMode
 
 from longspan.checkpoints.report import LoadReport
-from longspan.checkpoints.store import Weights
 from longspan.errors import refused
 from longspan.families.keys import KeyTable, is_buffer
 from longspan.families.task_model import TaskModel
+from longspan.formats.weights import Weights
 
 DECODER = "head.decoder.weight"
 _COPIED = re.compile(r"\.(query|key|value)_global\.")

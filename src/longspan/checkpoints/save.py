@@ -13,7 +13,6 @@ from longspan.checkpoints.labels import written
 from longspan.checkpoints.load import has_own_dropout
 from longspan.checkpoints.matching import is_tied, pieces, stored
 from longspan.checkpoints.sentence_transformers import write_modules
-from longspan.checkpoints.store import save_weights
 from longspan.errors import bad
 from longspan.families.backbone import Backbone
 from longspan.families.base import BARE, PRETRAINING, Family
@@ -21,6 +20,7 @@ from longspan.families.keys import KeyTable
 from longspan.families.registry import DECODER, READER, family_of, known_fields, own_fields, stale_fields
 from longspan.families.schema import FIELDS, OWN, Raw
 from longspan.families.task_model import TaskModel
+from longspan.formats.weights import save_weights
 from longspan.nn.heads import PoolingHead
 from longspan.nn.quantized import is_quantized
 from longspan.tasks.registry import task_of

@@ -5,8 +5,8 @@ import re
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from longspan.checkpoints.files import inside, parse_json, read_json
 from longspan.errors import bad, refused
+from longspan.formats.files import inside, parse_json, read_json
 from longspan.nn.heads import POOLINGS, PoolingHead
 
 MODULES = "modules.json"

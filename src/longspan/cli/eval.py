@@ -35,7 +35,7 @@ def run(arguments: argparse.Namespace) -> int:
     if not (arguments.rfc or arguments.qmsum or arguments.nq):
         raise bad("collection", "at least one of --rfc, --qmsum and --nq", None)
     import longspan
-    from longspan.checkpoints.default import short_folder
+    from longspan.builtin import short_folder
     from longspan.evaluate import collections, retrieval
 
     long = longspan.load(arguments.model, task="encode", overflow="window")

@@ -68,7 +68,7 @@ def opened(arguments: argparse.Namespace) -> "Index":
 
 
 def _place(paths: list[str], model: str | None) -> Path:
-    from longspan.checkpoints.default import cache_folder
+    from longspan.hub import cache_folder
 
     roots = sorted({str(Path(path).expanduser().absolute()) for path in paths})
     mark = hashlib.sha256("\0".join([model or "", *roots]).encode("utf-8", "surrogateescape"))

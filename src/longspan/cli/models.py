@@ -1,7 +1,8 @@
-"""`longspan models`: the built-in model and those that were lengthened or pulled into the cache folder."""
+"""`longspan models`: the built-in model and the others in the cache folder."""
 
 import argparse
 import json
+from pathlib import Path
 from typing import Any
 
 
@@ -14,18 +15,24 @@ def add_to(verbs: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None
 
 def run(arguments: argparse.Namespace) -> int:
     """Print name, size and folder of each model."""
-    from longspan.checkpoints.default import NAME, cached, pulled
+    from longspan.builtin import NAME
+    from longspan.hub import builtin_folder, cached_models
 
-    found: list[dict[str, Any]] = [
-        {"name": folder.name, "bytes": size, "folder": str(folder), "default": folder == pulled()}
-        for folder, size in cached()
+    default = builtin_folder()
+    models: list[dict[str, Any]] = [
+        {"name": folder.name, "bytes": _size(folder), "folder": str(folder), "default": folder == default}
+        for folder in cached_models()
     ]
     if arguments.json:
-        print(json.dumps(found))
+        print(json.dumps(models))
         return 0
-    for model in found:
+    for model in models:
         star = "*" if model["default"] else " "
         print(f"{star} {model['name']}\t{model['bytes'] / 1e6:.0f} MB\t{model['folder']}")
-    if pulled() is None:
+    if default is None:
         print(f"  {NAME}\tnot here yet: `longspan pull` fetches it")
     return 0
+
+
+def _size(folder: Path) -> int:
+    return sum(path.stat().st_size for path in folder.rglob("*") if path.is_file())

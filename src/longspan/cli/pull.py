@@ -1,4 +1,4 @@
-"""`longspan pull [MODEL]`: fetch a model once, so that everything works offline afterwards."""
+"""`longspan pull [MODEL]`: fetch a model once, to work offline afterwards."""
 
 import argparse
 
@@ -14,8 +14,9 @@ def add_to(verbs: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None
 
 def run(arguments: argparse.Namespace) -> int:
     """Print the folder of the model."""
-    from longspan.checkpoints.default import folder_of
-    from longspan.checkpoints.files import resolve
+    from longspan.builtin import ensure
+    from longspan.hub import resolve
 
-    print(resolve(folder_of(arguments.model)))
+    ensure(arguments.model)
+    print(resolve(arguments.model))
     return 0

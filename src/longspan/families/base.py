@@ -4,13 +4,14 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from longspan.checkpoints.store import Weights
 from longspan.errors import bad
 from longspan.families.config import EncoderConfig
 from longspan.families.keys import BACKBONE, KeyTable, own_table
 from longspan.families.lengthening import Lengthening
 from longspan.families.schema import Raw
 from longspan.families.seq2seq.model import Seq2SeqConfig
+from longspan.formats.tensorflow_names import Rename, torch_names
+from longspan.formats.weights import Weights
 
 ModelConfig = EncoderConfig | Seq2SeqConfig
 BARE = "Model"
@@ -54,6 +55,8 @@ class Family:
     "Our modules of the backbone and theirs."
     backbone_ties: Mapping[str, str] = field(default_factory=dict)
     "Tensors of the backbone that are one with another."
+    variable_names: Rename = torch_names
+    "How the authors' own TensorFlow checkpoints name what torch would."
     adapt: Callable[[Raw, Weights], Weights] = lambda raw, weights: weights
     "What is done to the weights of a file before they are looked at."
     is_original: Callable[[Raw], bool] = lambda raw: False

@@ -4,12 +4,12 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from longspan.checkpoints.default import cache_folder
-from longspan.checkpoints.files import inside, read_json, resolve
 from longspan.checkpoints.sentence_transformers import read_modules
 from longspan.errors import bad, whole
 from longspan.families.config import EncoderConfig
 from longspan.families.registry import presets, read_config
+from longspan.formats.files import inside, read_json
+from longspan.hub import local_folder, resolve
 from longspan.inspect.stack import Stack, stack
 from longspan.layout import Layout
 from longspan.patterns.base import Pattern
@@ -103,13 +103,13 @@ def subject(
         if not hasattr(model, "attention"):
             raise bad("model", f"a config, patterns, or {KINDS}", type(model).__name__)
         return Subject(model.family, model)
-    name, folder = str(model), folder_of(model)
+    name, folder = str(model), local_folder(model)
     if folder is None and name in presets():
         return Subject(name, presets()[name].encoder)
     if folder is None:
         if name.count("/") != 1:
             raise bad("model", KINDS, name)
-        folder = resolve(name, choose=_small)
+        folder = resolve(name, files=_small)
     modules = read_modules(folder)
     place = modules.transformer if modules else folder
     _, config = read_config(read_json(inside(place, "config.json")))
@@ -123,16 +123,7 @@ def names_a_model(text: str) -> bool:
     >>> names_a_model("longformer-base"), names_a_model("org/model"), names_a_model("window")
     (True, True, False)
     """
-    return text in presets() or "/" in text or folder_of(text) is not None
-
-
-def folder_of(model: str | Path) -> Path | None:
-    """The folder that a name means: a path, or a model in Longspan's cache (`longspan models`)."""
-    given = Path(model).expanduser()
-    kept = cache_folder() / "models" / given.name
-    if str(model) and given.is_dir():
-        return given
-    return kept if str(given) == given.name and given.name and kept.is_dir() else None
+    return text in presets() or "/" in text or local_folder(text) is not None
 
 
 def _small(names: Iterable[str]) -> list[str]:

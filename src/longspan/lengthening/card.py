@@ -8,8 +8,8 @@ from typing import Any
 import torch
 
 from longspan import __version__
-from longspan.checkpoints.files import inside, read_json
 from longspan.families.task_model import TaskModel
+from longspan.formats.files import inside, read_json
 from longspan.lengthening.report import LengthenReport
 from longspan.nn.heads import PoolingHead
 from longspan.text.families import FAMILIES

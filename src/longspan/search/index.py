@@ -65,11 +65,13 @@ class Index:
         """The model, loaded when it is first needed; it must be the one that the index was made with."""
         given, stamp = self._model, None
         if given is None or isinstance(given, str | Path):
-            from longspan.checkpoints.default import folder_of
+            from longspan.builtin import ensure
+            from longspan.hub import DEFAULT, resolve
 
-            name = str(given or self.model or "default")
-            folder = folder_of(name)
-            stamp = stamp_of(Path(folder))
+            name = str(given or self.model or DEFAULT)
+            ensure(name)
+            folder = resolve(name)
+            stamp = stamp_of(folder)
             reader = longspan.load(folder, task="encode", overflow="window")
         else:
             reader, name = given, "a Reader"

@@ -9,7 +9,7 @@ from typing import Any
 from tokenizers import AddedToken, Regex, Tokenizer, decoders, models, normalizers, pre_tokenizers, processors
 
 from longspan.errors import InputError, bad, whole
-from longspan.text.sentencepiece import MOST_PIECES, Kind, SentencePieceModel, read_model
+from longspan.formats.sentencepiece import MOST_PIECES, Kind, SentencePieceModel, read_model
 
 Names = Mapping[str, str]
 Ids = Mapping[str, int]

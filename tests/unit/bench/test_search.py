@@ -13,7 +13,7 @@ from unit.search.folders import tiny
 @pytest.fixture(autouse=True)
 def _small(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     tiny().save(tmp_path / "model")
-    monkeypatch.setattr("longspan.checkpoints.default.pull", lambda: tmp_path / "model")
+    monkeypatch.setattr("longspan.builtin.pull", lambda: tmp_path / "model")
     little = search.Sizes(characters=4000, passages=60, files=5, rounds=1)
     monkeypatch.setattr(search, "Sizes", lambda *_: little)
     monkeypatch.chdir(tmp_path)

@@ -16,8 +16,8 @@ from longspan.errors import CheckpointError, InputError
 from longspan.families.etc.model import Etc, EtcConfig
 from longspan.layout import Layout
 from longspan.tasks.registry import build
-from unit.checkpoints import bundle
 from unit.checkpoints.etc_oracle import Array, streams, variables
+from unit.formats import bundle
 
 REAL = Path(__file__).parent / "etc_checkpoints"
 SMALL: dict[str, Any] = {

@@ -9,7 +9,7 @@ import torch
 from longspan.checkpoints.long_configs import stitched_config
 from longspan.inspect.presets import PRESETS
 
-from longspan.checkpoints.default import RECIPE
+from longspan.builtin import RECIPE
 from longspan.errors import CheckpointError, InputError
 from longspan.families.bert.model import BertConfig
 from longspan.families.longformer.model import LongformerConfig
@@ -55,11 +55,11 @@ def test_a_model_in_the_cache_has_a_name(tmp_path: Path, monkeypatch: pytest.Mon
 def test_of_a_model_on_the_hub_only_small_files_are_fetched(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    files = ["config.json", "modules.json", "1_Pooling/config.json", "model.safetensors", "pytorch_model.bin"]
+    names = ["config.json", "modules.json", "1_Pooling/config.json", "model.safetensors", "pytorch_model.bin"]
 
-    def resolve(name: str, *, choose: Any) -> Path:
+    def resolve(name: str, *, files: Any) -> Path:
         assert name == "org/model"
-        assert choose([*files, "modeling.py", "a/b/config.json"]) == files[:3]
+        assert files([*names, "modeling.py", "a/b/config.json"]) == names[:3]
         return folder(tmp_path)
 
     monkeypatch.setattr(looking, "resolve", resolve)

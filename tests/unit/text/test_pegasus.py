@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from longspan.errors import InputError
-from longspan.text.sentencepiece import read_model
+from longspan.formats.sentencepiece import read_model
 from longspan.text.tokenizer import Tokenizer
 from unit.text import tiny
 from unit.text.test_tokenizer import PAIRS, TEXTS

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from longspan.errors import InputError
-from longspan.text.sentencepiece import read_model
+from longspan.formats.sentencepiece import read_model
 from longspan.text.tokenizer import Tokenizer
 from unit.text import tiny
 

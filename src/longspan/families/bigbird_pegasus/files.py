@@ -1,11 +1,10 @@
 """BigBird-Pegasus's files, Hugging Face's and the original ones: norms before the blocks, scaled words."""
 
 import re
+from collections.abc import Iterable
 from dataclasses import replace
 from typing import Any, cast
 
-from longspan.checkpoints.safe_files import Part
-from longspan.checkpoints.store import Weights
 from longspan.families.bart.files import (
     BART,
     DECODER,
@@ -21,6 +20,9 @@ from longspan.families.bigbird.files import BIGBIRD, read_blocks, unlike_blocks,
 from longspan.families.bigbird.model import BigBirdConfig
 from longspan.families.schema import Raw, flag
 from longspan.families.seq2seq.model import Seq2SeqConfig
+from longspan.formats.part import Part
+from longspan.formats.tensorflow_names import LEAVES, torch_names
+from longspan.formats.weights import Weights
 
 _ATTENTION = "self_attn.self"
 USUAL = DEFAULTS | {
@@ -109,6 +111,17 @@ ORIGINAL = {"encoder.embeddings.words": (_WORDS,)} | _original("encoder") | _ori
 _LAYER = re.compile(r"\blayer_(\d+)\b")
 
 
+def variable_names(variables: Iterable[str]) -> dict[str, str]:
+    """What variables are called here; those of tables, such as word_embeddings, are whole modules.
+
+    >>> variable_names(["pegasus/embeddings/word_embeddings"])
+    {'pegasus/embeddings/word_embeddings': 'pegasus.embeddings.word_embeddings.weight'}
+    """
+    tables = {name: f"{name}/table" if name.endswith("_embeddings") else name for name in variables}
+    names = torch_names(tables.values(), LEAVES | {"table": "weight"})
+    return {name: names[plain] for name, plain in tables.items() if plain in names}
+
+
 def from_original(raw: Raw, weights: Weights) -> Weights:
     """Weights that the original code wrote, by Hugging Face's names; other files are left as they are.
 
@@ -145,6 +158,7 @@ BIGBIRD_PEGASUS = replace(
     write=write,
     cannot=cannot,
     fields=BART.fields | BIGBIRD.fields,
+    variable_names=variable_names,
     adapt=from_original,
     backbone=BACKBONE,
 )

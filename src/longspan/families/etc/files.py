@@ -1,5 +1,6 @@
 """ETC's files: etcmodel's TensorFlow checkpoints, which are read, and our own, which are written."""
 
+from collections.abc import Iterable
 from dataclasses import replace
 from typing import Any
 
@@ -15,6 +16,7 @@ from longspan.families.etc.model import (
     etc_large,
 )
 from longspan.families.schema import FIELDS, Raw, flag, made, text
+from longspan.formats.tensorflow_names import LEAVES, torch_names
 
 CONFIG = "etc_config.json"
 DEFAULTS: dict[str, Any] = {
@@ -85,6 +87,33 @@ def read(raw: Raw) -> EtcConfig:
     return made(EtcConfig, fields | ({"positions": positions} if positions else {}), SAME, CONFIG)
 
 
+WORDS = "token_emb_lookup/embedding_table"
+"""What precedes it is the name that a program gave to the whole model."""
+LONG = "long_feed_forward_layer_", "feed_forward_layer_"
+"""A layer of the long stream where global tokens have their own, and where they do not."""
+VARIABLES = {
+    "embedding_table": "weight",
+    "output_bias": "bias",
+    "relative_emb_table": "keys",
+    "relative_bias_table": "scores",
+}
+"""The variables of etcmodel's own layers."""
+
+
+def variable_names(variables: Iterable[str]) -> dict[str, str]:
+    """What variables are called here, without those that are no weights and without the model's own name.
+
+    >>> etc = variable_names(["etc/token_emb_lookup/embedding_table", "etc/long_feed_forward_layer_0/kernel"])
+    >>> list(etc.values())
+    ['token_emb_lookup.weight', 'feed_forward_layer_0.weight']
+    """
+    every = list(variables)
+    prefix = next((name.removesuffix(WORDS) for name in every if name.endswith(WORDS)), "")
+    plain = {name: name.removeprefix(prefix).replace(*LONG) for name in every}
+    names = torch_names(plain.values(), LEAVES | VARIABLES)
+    return {name: names[plain[name]] for name in every if plain[name] in names}
+
+
 _ATTENTION = "global_local_transformer_layers.fused_att_layer_#.fused_global_local_att"
 _BLOCK, _SECOND = (f"global_local_transformer_layers.{side}feed_forward_layer_#" for side in ("", "global_"))
 
@@ -103,6 +132,7 @@ ETC = replace(
     ties={**BERT.ties, "cls.predictions.decoder.weight": "{backbone}token_emb_lookup.weight"},
     read=read,
     cannot=lambda config: "a second stream of global tokens",
+    variable_names=variable_names,
     config_file=CONFIG,
     fields=frozenset(DEFAULTS),
     lengthening=TO_ETC,

@@ -3,8 +3,6 @@
 from dataclasses import replace
 from typing import Any, cast
 
-from longspan.checkpoints.safe_files import Part
-from longspan.checkpoints.store import Weights
 from longspan.errors import whole
 from longspan.families.bart.files import (
     BART,
@@ -22,6 +20,8 @@ from longspan.families.longformer.files import LONGFORMER, ORIGINAL, dilation, r
 from longspan.families.longformer.model import LongformerConfig
 from longspan.families.schema import Raw
 from longspan.families.seq2seq.model import Seq2SeqConfig
+from longspan.formats.part import Part
+from longspan.formats.weights import Weights
 
 POSITIONS = ("max_encoder_position_embeddings", "max_decoder_position_embeddings")
 _ATTENTION = "self_attn.longformer_self_attn"

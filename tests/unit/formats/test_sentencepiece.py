@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from longspan.errors import InputError
-from longspan.text.sentencepiece import Kind, Piece, read_model
+from longspan.formats.sentencepiece import Kind, Piece, read_model
 from unit.text.tiny import field, piece, sentencepiece, varint
 
 GOOD = sentencepiece([piece("<unk>", kind=2), piece("▁the", -1.5), piece("é", -2.25, kind=4)])
@@ -21,7 +21,7 @@ def test_pieces_are_read_in_order() -> None:
     assert model.charsmap == b""
 
 
-def test_normalisation_rules_are_kept_and_unknown_fields_skipped() -> None:
+def test_normalization_rules_are_kept_and_unknown_fields_skipped() -> None:
     later = (
         field(3, field(1, b"nfkc") + field(2, b"rules")) + field(99, 7) + varint(98 << 3 | 1) + b"8 bytes."
     )
@@ -52,7 +52,7 @@ def test_noise_is_never_more_than_an_error(data: bytes) -> None:
         (b"", "holds no pieces"),
         (field(1, field(2, 0.5)), "a piece has no text"),
         (field(1, field(1, b"\xff")), "not UTF-8"),
-        (field(1, 5), "a number stands where text or a message should"),
+        (field(1, 5), "a number is where text or a message should be"),
         (piece("a", float("nan")), "score of piece 'a' is nan"),
         (piece("a", float("inf")), "score of piece 'a' is inf"),
         (piece("a", kind=9), "unknown kind 9"),

@@ -1,4 +1,4 @@
-"""A strict reader of sentencepiece model files: what a tokenizer needs of the protobuf, nothing else."""
+"""SentencePiece model files, read strictly: only what a tokenizer needs."""
 
 import struct
 from collections.abc import Iterator
@@ -6,13 +6,13 @@ from dataclasses import dataclass
 from enum import IntEnum
 
 from longspan.errors import InputError, bad
-from longspan.text.protobuf import Malformed, fields
+from longspan.formats.protobuf import Malformed, fields
 
 MOST_PIECES = 4_000_000
 
 
 class Kind(IntEnum):
-    """What a piece is."""
+    """The type of a piece, as in sentencepiece_model.proto."""
 
     NORMAL = 1
     UNKNOWN = 2
@@ -34,15 +34,15 @@ class Piece:
 
 @dataclass(frozen=True)
 class SentencePieceModel:
-    """The vocabulary and the normalisation rules of one model file."""
+    """The vocabulary and the normalization rules of a model file."""
 
     pieces: tuple[Piece, ...]
     charsmap: bytes
-    "Normalisation rules, compiled by sentencepiece; empty for none."
+    "Normalization rules as SentencePiece compiles them; empty for none."
 
 
 def read_model(data: bytes) -> SentencePieceModel:
-    """The model in the bytes of a .model file, or an error that says what is wrong with it."""
+    """Parse the bytes of a .model file; an error says what is wrong with them."""
     pieces: list[Piece] = []
     charsmap, algorithm = b"", 1
     for field, value in _fields(data):
@@ -92,9 +92,9 @@ def _fields(data: bytes) -> Iterator[tuple[int, int | bytes]]:
 
 def _message(value: int | bytes) -> bytes:
     if isinstance(value, int):
-        raise _broken("a number stands where text or a message should")
+        raise _broken("a number is where text or a message should be")
     return value
 
 
 def _broken(reason: str) -> InputError:
-    return InputError(f"The sentencepiece model cannot be read: {reason}. Download or copy the file again.")
+    return InputError(f"The SentencePiece model cannot be read: {reason}. Download or copy the file again.")

@@ -1,19 +1,16 @@
-"""Safetensors files: the header checked word by word, the data mapped and read when they are used."""
+"""Safetensors files: the header is checked field by field, the data are mapped and read when used."""
 
 import os
 import struct
-from collections.abc import Callable
 from math import prod
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 import torch
-from torch import Tensor
 
-from longspan.checkpoints.files import cut_off, exactly, parse_json
 from longspan.errors import refused
-
-Shapes = dict[str, tuple[tuple[int, ...], torch.dtype]]
+from longspan.formats.files import cut_off, exactly, parse_json
+from longspan.formats.part import Part, Shapes
 
 MOST_HEADER = 16 << 20
 """Bytes of the largest header read: a hundred thousand tensors (the format itself allows 100 MB)."""
@@ -31,15 +28,8 @@ DTYPES = {
 }
 
 
-class Part(NamedTuple):
-    """One file of weights: what it holds, known without reading data, and how to get a tensor of it."""
-
-    shapes: Shapes
-    read: Callable[[str], Tensor]
-
-
 def open_safetensors(path: Path) -> Part:
-    """The file's tensors, each a view of the mapped file; writing to one does not change the file."""
+    """The tensors of a file, each a view of its mapping; writing to one does not change the file."""
     from safetensors import safe_open
 
     shapes = _header(path)
@@ -62,13 +52,13 @@ def _header(path: Path) -> Shapes:
     header = parse_json(data, path)
     metadata = header.pop("__metadata__", {})
     if not isinstance(metadata, dict) or not all(isinstance(value, str) for value in metadata.values()):
-        raise refused(path, "its metadata are not words")
+        raise refused(path, "its metadata are not strings")
     _check_cover(header, size - 8 - length, path)
     return {name: (tuple(entry["shape"]), DTYPES[entry["dtype"]]) for name, entry in header.items()}
 
 
 def _check_cover(header: dict[str, Any], room: int, path: Path) -> None:
-    """The tensors lie end to end, each as long as its shape says, and fill the file."""
+    """The tensors must be stored end to end, each as long as its shape says, and fill the file."""
     places = sorted((*_place(entry, name, path), name) for name, entry in header.items())
     here = 0
     for begin, end, name in places:
@@ -78,11 +68,11 @@ def _check_cover(header: dict[str, Any], room: int, path: Path) -> None:
     if here > room:
         raise cut_off(path)
     if here < room:
-        raise refused(path, f"{room - here:,} bytes behind the last tensor belong to nothing")
+        raise refused(path, f"{room - here:,} bytes after the last tensor belong to nothing")
 
 
 def _place(entry: Any, name: str, path: Path) -> tuple[int, int]:
-    """Where the tensor begins and ends in the data, after its description was checked."""
+    """Where a tensor begins and ends in the data, once its description is checked."""
     match entry:
         case {"dtype": str(kind), "shape": list(shape), "data_offsets": [begin, end], **rest} if not rest:
             if kind not in DTYPES:

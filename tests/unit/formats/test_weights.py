@@ -13,10 +13,10 @@ import pytest
 import torch
 from torch import Tensor
 
-from longspan.checkpoints import store, torch_files
-from longspan.checkpoints.report import LoadReport
-from longspan.checkpoints.store import check, open_weights, save_weights
 from longspan.errors import CheckpointError, InputError
+from longspan.formats import torch_save
+from longspan.formats import weights as module
+from longspan.formats.weights import open_weights, save_weights
 
 DTYPES = [
     *(torch.float64, torch.float32, torch.float16, torch.bfloat16),
@@ -35,7 +35,7 @@ def some_tensors() -> dict[str, Tensor]:
     return {**found, "flags": torch.tensor([True, False]), "nothing": torch.empty(0, 3), **views}
 
 
-def assert_same(found: store.Weights, wanted: dict[str, Any]) -> None:
+def assert_same(found: module.Weights, wanted: dict[str, Any]) -> None:
     assert found.keys() == wanted.keys()
     for name, tensor in wanted.items():
         assert found.shapes[name] == (tuple(tensor.shape), tensor.dtype)
@@ -116,7 +116,7 @@ def test_a_folder_without_weights_is_told_what_it_needs(tmp_path: Path) -> None:
 
 def test_an_older_torch_does_not_read_pickles(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     torch.save({"a": torch.zeros(3)}, tmp_path / "pytorch_model.bin")
-    monkeypatch.setattr(torch_files, "OLDEST_TORCH", "99.0")
+    monkeypatch.setattr(torch_save, "OLDEST_TORCH", "99.0")
     with pytest.raises(CheckpointError, match=r"cannot read it safely. Install torch 99.0 or newer."):
         open_weights(tmp_path)
 
@@ -163,19 +163,19 @@ def test_an_interrupted_save_leaves_the_old_or_the_new_or_nothing(
     old, new = ({name: torch.full((1,), value) for name in "ab"} for value in (0.0, 1.0))
     save_weights(tmp_path, old, shard_bytes=shard_bytes)
     left = iter(range(steps))
-    replace, flush = Path.replace, store._flush
+    replace, flush = Path.replace, module._flush
 
     def step(act: Callable[..., object], *arguments: Path) -> None:
         if next(left, None) is None:
             raise OSError("no space left on device")
         act(*arguments)
 
-    monkeypatch.setattr(store, "_flush", partial(step, flush))
+    monkeypatch.setattr(module, "_flush", partial(step, flush))
     monkeypatch.setattr(Path, "replace", partialmethod(partial(step, replace)))
     with suppress(OSError):
         save_weights(tmp_path, new, shard_bytes=shard_bytes)
     assert not [path for path in tmp_path.iterdir() if path.name.startswith(".")]
-    if shard_bytes == 4 and not (tmp_path / store.INDEX).exists():
+    if shard_bytes == 4 and not (tmp_path / module.INDEX).exists():
         with pytest.raises(CheckpointError, match="it holds no weights"):
             open_weights(tmp_path)
     else:
@@ -189,26 +189,3 @@ def test_saved_files_can_be_read_by_whom_the_user_lets(tmp_path: Path) -> None:
     finally:
         os.umask(before)
     assert (tmp_path / "model.safetensors").stat().st_mode & 0o777 == 0o644
-
-
-def test_a_check_says_what_does_not_fit(tmp_path: Path) -> None:
-    save_weights(tmp_path, {"a": torch.zeros(2, 3), "b": torch.zeros(5), "old": torch.zeros(1)})
-    weights = open_weights(tmp_path)
-    report = check(weights, {"a": (2, 3), "b": (7,), "layers.0.c": (1,), "layers.1.c": (1,)})
-    assert report == LoadReport(
-        missing=("layers.0.c", "layers.1.c"), unexpected=("old",), mismatched=(("b", (5,), (7,)),)
-    )
-    assert str(report).splitlines() == [
-        "missing     layers.*.c (2 tensors)",
-        "unexpected  old",
-        "mismatched  b: is (5,), must be (7,)",
-    ]
-    fits = check(weights, {"a": (2, 3), "b": (5,), "old": (1,)}, most_bytes=48)
-    assert not fits
-    assert str(fits) == "everything fits"
-
-
-def test_more_bytes_than_allowed_are_refused(tmp_path: Path) -> None:
-    save_weights(tmp_path, {"a": torch.zeros(12)})
-    with pytest.raises(CheckpointError, match="they take 48 bytes of the 47 allowed"):
-        check(open_weights(tmp_path), {}, most_bytes=47)

@@ -1,12 +1,12 @@
-"""Where the members of an uncompressed zip file lie, read far more strictly than the format allows."""
+"""Where the members of an uncompressed zip file are, read far more strictly than the format allows."""
 
 import os
 import struct
 from pathlib import Path
 from typing import BinaryIO, NamedTuple
 
-from longspan.checkpoints.files import cut_off, exactly
 from longspan.errors import refused
+from longspan.formats.files import cut_off, exactly
 
 MOST_MEMBERS = 50_000
 _END = struct.Struct("<4s4H2IH")
@@ -14,7 +14,7 @@ _LOCATOR = struct.Struct("<4sIQI")
 _END_64 = struct.Struct("<4sQ2H2I4Q")
 _CENTRAL = struct.Struct("<4s6H3I5H2I")
 _LOCAL = struct.Struct("<4s5H3I2H")
-_HARMLESS_FLAGS = 0x0808  # sizes stand behind the data; names are UTF-8
+_HARMLESS_FLAGS = 0x0808  # sizes follow the data; names are UTF-8
 _SEE_EXTRA = 0xFFFFFFFF
 
 
@@ -32,29 +32,29 @@ class _Directory(NamedTuple):
 
 
 def members(path: Path) -> dict[str, Member]:
-    """Name -> place; stored, named once, side by side and inside the file, or the zip is refused."""
+    """Name -> place; members must be stored, named once, side by side and inside the file."""
     with path.open("rb") as file:
         directory = _directory(file, path)
         file.seek(directory.begin)
         data = exactly(file, directory.size, path)
-        found: dict[str, Member] = {}
+        places: dict[str, Member] = {}
         here, taken = 0, 0
         for _ in range(directory.members):
             name, size, header, here = _central(data, here, path)
-            if name in found:
+            if name in places:
                 raise refused(path, f"it holds two members called {name!r}")
             begin = _local(file, name, header, path)
-            if header < taken or (header > 0 and not found) or begin + size > directory.begin:
+            if header < taken or (header > 0 and not places) or begin + size > directory.begin:
                 raise refused(path, f"the member {name!r} overlaps others or leaves the file")
             taken = begin + size
-            found[name] = Member(begin, size)
+            places[name] = Member(begin, size)
     if here != len(data):
         raise refused(path, "its directory holds more than it says")
-    return found
+    return places
 
 
 def _directory(file: BinaryIO, path: Path) -> _Directory:
-    """The directory's size and place, which must fill the file up to the end records."""
+    """The central directory, which must fill the file up to the end records."""
     end = os.fstat(file.fileno()).st_size - _END.size
     if end < 0:
         raise cut_off(path)
@@ -85,7 +85,7 @@ def _directory(file: BinaryIO, path: Path) -> _Directory:
 
 
 def _central(data: bytes, here: int, path: Path) -> tuple[str, int, int, int]:
-    """(name, size, place of its header, end of the record) of the directory's record at `here`."""
+    """(name, size, offset of the local header, end of the record) of the central record at `here`."""
     if here + _CENTRAL.size > len(data):
         raise cut_off(path)
     mark, _, _, flags, method, _, _, _, packed, size, *rest = _CENTRAL.unpack_from(data, here)
@@ -108,7 +108,7 @@ def _central(data: bytes, here: int, path: Path) -> tuple[str, int, int, int]:
 
 
 def _wide(extra: bytes, size: int, packed: int, header: int, path: Path) -> list[int]:
-    """(size, packed size, place), with the 64-bit numbers of `extra` where 32 bits were too few."""
+    """(size, packed size, offset), with the 64-bit numbers of `extra` where 32 bits are too few."""
     narrow = [size, packed, header]
     while len(extra) >= 4:
         kind, length = struct.unpack_from("<2H", extra)
@@ -120,10 +120,10 @@ def _wide(extra: bytes, size: int, packed: int, header: int, path: Path) -> list
 
 
 def _local(file: BinaryIO, name: str, header: int, path: Path) -> int:
-    """Where the data of `name` begin; the header before them must agree with the directory."""
+    """Where the data of `name` begin; the local header must agree with the directory."""
     file.seek(min(header, 1 << 62))
     mark, _, flags, method, *_, name_size, extra_size = _LOCAL.unpack(exactly(file, _LOCAL.size, path))
     same = mark == b"PK\3\4" and exactly(file, name_size, path) == name.encode()
     if not same or method or flags & ~_HARMLESS_FLAGS:
-        raise refused(path, f"the member {name!r} is called otherwise, or compressed, in its own header")
+        raise refused(path, f"the member {name!r} has another name, or is compressed, in its local header")
     return int(header + _LOCAL.size + name_size + extra_size)

@@ -1,13 +1,15 @@
-"""Which files make a checkpoint, and how names become folders."""
+"""One way from names to folders, and which files of a repository are downloaded."""
 
 from pathlib import Path
 from typing import Any
+from unittest.mock import MagicMock
 
 import pytest
-from huggingface_hub.errors import LocalEntryNotFoundError
+from huggingface_hub.errors import LocalEntryNotFoundError, RepositoryNotFoundError
 
-from longspan.checkpoints.files import _known, inside, read_json, resolve, wanted
-from longspan.errors import CheckpointError, InputError
+from longspan.errors import InputError
+from longspan.hub import BUILTIN, _has_address, builtin_folder, cache_folder, data_files, resolve
+from unit.formats.test_files import snapshot_of
 
 REPOSITORY = [
     *("README.md", "config.json", "modeling.py", "tokenizer.json", "vocab.txt", "spiece.model"),
@@ -40,16 +42,25 @@ class Hub:
         return str(self.folder)
 
 
+@pytest.fixture(autouse=True)
+def models(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """Where Longspan keeps its models; two are there."""
+    monkeypatch.setenv("LONGSPAN_CACHE", str(tmp_path / "longspan"))
+    for name in ("my-model", ".new-left-by-a-kill"):
+        (tmp_path / "longspan" / "models" / name).mkdir(parents=True)
+    return tmp_path / "longspan" / "models"
+
+
 @pytest.fixture
 def hub(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Hub:
     folder = tmp_path / "cache"
     folder.mkdir()
-    found = Hub(folder)
-    monkeypatch.setattr("huggingface_hub.HfApi", found)
-    monkeypatch.setattr("huggingface_hub.snapshot_download", found.snapshot_download)
+    hub = Hub(folder)
+    monkeypatch.setattr("huggingface_hub.HfApi", hub)
+    monkeypatch.setattr("huggingface_hub.snapshot_download", hub.snapshot_download)
     monkeypatch.setattr("huggingface_hub.constants.HF_HUB_OFFLINE", False)
-    monkeypatch.setattr("longspan.checkpoints.files._known", lambda address: True)
-    return found
+    monkeypatch.setattr("longspan.hub._has_address", lambda address: True)
+    return hub
 
 
 def test_a_folder_is_taken_as_it_is(tmp_path: Path) -> None:
@@ -60,7 +71,7 @@ def test_a_folder_is_taken_as_it_is(tmp_path: Path) -> None:
 def test_of_a_model_on_the_hub_only_data_are_downloaded(hub: Hub) -> None:
     assert resolve("org/name", revision="main") == hub.folder
     kept = hub.asked["allow_patterns"]
-    assert kept == wanted(REPOSITORY)
+    assert kept == data_files(REPOSITORY)
     assert "1_Pooling/config.json" in kept
     assert "2_Dense/model.safetensors" in kept
     assert not [name for name in kept if name.endswith((".py", ".bin", ".h5", ".md"))]
@@ -68,8 +79,8 @@ def test_of_a_model_on_the_hub_only_data_are_downloaded(hub: Hub) -> None:
 
 def test_pickles_are_downloaded_only_for_want_of_safetensors() -> None:
     shards = ["pytorch_model-00001-of-00001.bin", "pytorch_model.bin.index.json"]
-    assert wanted(shards) == shards
-    assert wanted([*shards, "model.safetensors.index.json"]) == ["model.safetensors.index.json"]
+    assert data_files(shards) == shards
+    assert data_files([*shards, "model.safetensors.index.json"]) == ["model.safetensors.index.json"]
 
 
 def test_without_a_network_the_cache_serves(hub: Hub) -> None:
@@ -96,33 +107,8 @@ def test_offline_the_hub_is_not_asked(hub: Hub, monkeypatch: pytest.MonkeyPatch)
 
 
 def test_a_real_cache_is_found_without_a_network(tmp_path: Path) -> None:
-    snapshot = cached(tmp_path)
+    snapshot = snapshot_of(tmp_path)
     assert resolve("org/name", cache_dir=tmp_path, local_files_only=True) == snapshot
-    assert read_json(inside(snapshot, "config.json")) == {"a": 1}
-
-
-def cached(cache: Path, blob: str = "models--org--name/blobs/b10b") -> Path:
-    """A snapshot as the hub's library keeps it: its one file is a link to a blob."""
-    commit = "0123456789" * 4
-    repository = cache / "models--org--name"
-    snapshot = repository / "snapshots" / commit
-    for folder in (snapshot, repository / "refs", (cache / blob).parent):
-        folder.mkdir(parents=True, exist_ok=True)
-    (repository / "refs" / "main").write_text(commit)
-    (cache / blob).write_text('{"a": 1}')
-    (snapshot / "config.json").symlink_to(f"../../../{blob}")
-    return snapshot
-
-
-def test_a_folder_in_a_snapshot_has_its_blobs_too(tmp_path: Path) -> None:
-    pooling = cached(tmp_path) / "1_Pooling"
-    pooling.mkdir()
-    (pooling / "config.json").symlink_to("../../../blobs/b10b")
-    assert read_json(inside(pooling, "config.json")) == {"a": 1}
-
-
-def test_a_blob_may_lie_in_the_store_that_repositories_share(tmp_path: Path) -> None:
-    assert read_json(inside(cached(tmp_path, "blobs/b1/b10b"), "config.json")) == {"a": 1}
 
 
 NO_NAMES = ["a/b/c", "../x", "/absent", "a b", "", "~nobody/x", "a\0b", "org//", "org/", "-x", "a..b", "a--b"]
@@ -130,7 +116,7 @@ NO_NAMES = ["a/b/c", "../x", "/absent", "a b", "", "~nobody/x", "a\0b", "org//",
 
 @pytest.mark.parametrize("name", [*NO_NAMES, "https://host/x", "C:\\x"])
 def test_a_name_that_is_no_name_is_refused(name: str) -> None:
-    with pytest.raises(InputError, match="`folder_or_name` must be an existing folder or the name"):
+    with pytest.raises(InputError, match=r'`model` must be a folder, "default", a name that .* but is'):
         resolve(name)
 
 
@@ -146,37 +132,91 @@ def test_code_of_a_checkpoint_is_never_trusted(value: Any, tmp_path: Path) -> No
         resolve(tmp_path, trust_remote_code=value)
 
 
-def test_json_is_read_as_it_is_written(tmp_path: Path) -> None:
-    path = tmp_path / "config.json"
-    path.write_text('{"a": [1, 2.5, -3e-5, null, true, "é"], "b": {"c": {}}}')
-    assert read_json(path) == {"a": [1, 2.5, -3e-5, None, True, "é"], "b": {"c": {}}}
-
-
-def test_json_that_is_absent_is_said_to_be_so(tmp_path: Path) -> None:
-    with pytest.raises(CheckpointError, match=r"config.json` is refused: it does not exist"):
-        read_json(tmp_path / "config.json")
-
-
-def test_a_link_inside_the_folder_is_followed(tmp_path: Path) -> None:
-    (tmp_path / "real.json").write_text("{}")
-    (tmp_path / "config.json").symlink_to("real.json")
-    assert read_json(inside(tmp_path, "config.json")) == {}
-
-
 def test_a_hub_that_cannot_be_looked_up_is_not_asked(hub: Hub, monkeypatch: pytest.MonkeyPatch) -> None:
     hub.failure = AssertionError("the hub was asked")
-    monkeypatch.setattr("longspan.checkpoints.files._known", lambda address: False)
+    monkeypatch.setattr("longspan.hub._has_address", lambda address: False)
     with pytest.raises(InputError, match="the hub cannot be reached"):
         resolve("someone/something")
     monkeypatch.undo()
-    monkeypatch.setattr("longspan.checkpoints.files.getproxies", dict)
-    assert not _known("https://hub.invalid")
+    monkeypatch.setattr("longspan.hub.getproxies", dict)
+    assert not _has_address("https://hub.invalid")
 
 
 def test_checkpoints_of_tensorflow_are_downloaded_only_of_etc_and_for_want_of_others() -> None:
     theirs = ["model.ckpt.data-00000-of-00001", "model.ckpt.index"]
     found = [*theirs, "model.ckpt.meta", "checkpoint", "vocab_bert_uncased_english.txt"]
-    assert wanted(found) == ["vocab_bert_uncased_english.txt"]
+    assert data_files(found) == ["vocab_bert_uncased_english.txt"]
     data = ["etc_config.json", "vocab_bert_uncased_english.txt"]
-    assert wanted([*found, "etc_config.json"]) == [*data, *theirs]
-    assert wanted([*found, "etc_config.json", "model.safetensors"]) == [*data, "model.safetensors"]
+    assert data_files([*found, "etc_config.json"]) == [*data, *theirs]
+    assert data_files([*found, "etc_config.json", "model.safetensors"]) == [*data, "model.safetensors"]
+
+
+def test_a_model_in_the_cache_is_known_by_its_name(models: Path) -> None:
+    assert resolve("my-model") == models / "my-model"
+
+
+def test_a_folder_comes_before_the_cache_and_the_cache_before_the_hub(
+    hub: Hub, models: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    assert resolve("my-model") == models / "my-model"
+    (tmp_path / "my-model").mkdir()
+    assert resolve("my-model") == Path("my-model")
+    assert not hub.asked
+
+
+def test_what_a_killed_process_left_behind_is_no_model() -> None:
+    with pytest.raises(InputError, match="`model` must be"):
+        resolve(".new-left-by-a-kill")
+
+
+def test_default_is_the_built_in_model(models: Path) -> None:
+    with pytest.raises(InputError, match=r"`model` must be in the cache, but is 'default'. .*longspan pull"):
+        resolve("default")
+    (models / BUILTIN).mkdir()
+    assert resolve("default") == builtin_folder() == models / BUILTIN
+
+
+def test_a_folder_called_default_is_a_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "default").mkdir()
+    assert resolve("default") == Path("default")
+
+
+def test_a_folder_that_is_called_as_the_built_in_model_is_not_the_default(
+    models: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / BUILTIN).mkdir()
+    (models / BUILTIN).mkdir()
+    assert resolve("default") == models / BUILTIN
+
+
+@pytest.mark.parametrize(("typo", "meant"), [("defualt", "default"), ("my-modle", "my-model")])
+def test_a_typo_is_told_what_may_have_been_meant(typo: str, meant: str, hub: Hub) -> None:
+    with pytest.raises(InputError, match=f"within reach .*, but is '{typo}'. Did you mean {meant}?"):
+        resolve(typo, local_files_only=True)
+
+
+def test_a_model_that_the_hub_does_not_have_is_said_to_be_so(hub: Hub) -> None:
+    hub.failure = RepositoryNotFoundError("404", response=MagicMock())
+    with pytest.raises(InputError, match=r"the hub has no such model, or not for you.*'org/name'. Check"):
+        resolve("org/name")
+
+
+def test_a_file_is_no_model(tmp_path: Path) -> None:
+    (tmp_path / "model.safetensors").touch()
+    with pytest.raises(InputError, match=r"`model` must be a folder, .*Give the folder that the file is in."):
+        resolve(tmp_path / "model.safetensors")
+
+
+def test_a_number_is_no_model() -> None:
+    with pytest.raises(InputError, match=r"`model` must be a folder, .* but is 7"):
+        resolve(7)  # type: ignore[arg-type]
+
+
+def test_the_cache_folder_follows_the_environment(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    assert cache_folder() == tmp_path / "longspan"
+    monkeypatch.delenv("LONGSPAN_CACHE")
+    monkeypatch.setenv("XDG_CACHE_HOME", "/x")
+    assert cache_folder() == Path("/x/longspan")

@@ -1,4 +1,4 @@
-"""Protocol buffers, as far as files of sentencepiece and TensorFlow need them, read without trust."""
+"""Protocol buffers, as far as SentencePiece and TensorFlow files need them, read without trust."""
 
 from collections.abc import Iterator
 
@@ -6,7 +6,7 @@ VARINT, FIXED64, BYTES, FIXED32 = 0, 1, 2, 5
 
 
 class Malformed(ValueError):
-    """What is wrong with a message, as the reason of a sentence."""
+    """A message that breaks the format; the text says how."""
 
 
 def fields(data: bytes) -> Iterator[tuple[int, int | bytes]]:

@@ -1,4 +1,4 @@
-"""Weights on disk: opened without trust and without copying, saved whole or not at all."""
+"""Weights on disk: opened without trust and without copies, saved whole or not at all."""
 
 import json
 import os
@@ -11,13 +11,13 @@ from types import MappingProxyType
 
 from torch import Tensor
 
-from longspan.checkpoints.files import inside, read_json
-from longspan.checkpoints.report import LoadReport
-from longspan.checkpoints.safe_files import Part, Shapes, open_safetensors
-from longspan.checkpoints.tf_files import bundle_in, open_bundle
-from longspan.checkpoints.tf_names import in_torch_names
-from longspan.checkpoints.torch_files import open_bin
 from longspan.errors import InputError, refused
+from longspan.formats.files import inside, read_json
+from longspan.formats.part import Part, Shapes
+from longspan.formats.safetensors import open_safetensors
+from longspan.formats.tensorflow import bundle_in, open_bundle
+from longspan.formats.tensorflow_names import Rename, in_torch_names, torch_names
+from longspan.formats.torch_save import open_torch
 
 ALONE, INDEX = "model.safetensors", "model.safetensors.index.json"
 _PLACES = {
@@ -26,11 +26,11 @@ _PLACES = {
     "pytorch_model.bin": ".bin",
     "pytorch_model.bin.index.json": ".bin",
 }
-_OURS = re.compile(r"model(-\d{5}-of-\d{5})?\.safetensors|model\.safetensors\.index\.json")
+_WRITTEN = re.compile(r"model(-\d{5}-of-\d{5})?\.safetensors|model\.safetensors\.index\.json")
 
 
 class Weights(Mapping[str, Tensor]):
-    """Tensors by name, read when asked for; `shapes` knows them all without reading."""
+    """Tensors by name, each read on access; `shapes` describes all of them without reading."""
 
     def __init__(self, parts: list[Part]) -> None:
         self.shapes: Shapes = {name: shape for part in parts for name, shape in part.shapes.items()}
@@ -49,50 +49,38 @@ class Weights(Mapping[str, Tensor]):
         return f"Weights({len(self)} tensors, {_bytes(self.shapes):,} bytes)"
 
 
-def open_weights(folder: Path) -> Weights:
-    """The checked weights in a folder: safetensors, else torch's, else TensorFlow's; perhaps in shards."""
+def open_weights(folder: Path, rename: Rename = torch_names) -> Weights:
+    """The checked weights in a folder: safetensors, else torch's, else TensorFlow's; perhaps in shards.
+
+    `rename` gives the variables of TensorFlow their names.
+    """
     for name, suffix in _PLACES.items():
         if os.path.lexists(folder / name):
             return Weights(_parts(folder, name, suffix))
     if index := bundle_in(folder):
         path = inside(folder, index)
-        return Weights([in_torch_names(open_bundle(path), path)])
+        return Weights([in_torch_names(open_bundle(path), path, rename)])
     raise refused(folder, "it holds no weights", f"It needs one of: {', '.join(_PLACES)}, model.ckpt.index.")
 
 
 def _parts(folder: Path, name: str, suffix: str) -> list[Part]:
-    opened = open_bin if suffix == ".bin" else open_safetensors
+    open_part = open_torch if suffix == ".bin" else open_safetensors
     path = inside(folder, name)
     if not name.endswith(".json"):
-        return [opened(path)]
+        return [open_part(path)]
     weight_map = read_json(path).get("weight_map")
     if not isinstance(weight_map, dict) or not all(isinstance(file, str) for file in weight_map.values()):
         raise refused(path, "it has no weight_map that names a file for each tensor")
     shards = {shard: inside(folder, shard, suffix) for shard in sorted(set(weight_map.values()))}
     parts = []
     for shard, place in shards.items():
-        part = opened(place)
+        part = open_part(place)
         named = {tensor for tensor, home in weight_map.items() if home == shard}
         if named != part.shapes.keys():
             wrong = sorted(named ^ part.shapes.keys())[0][:200]
             raise refused(path, f"it and {shard} disagree about {wrong!r}", "Download or save both again.")
         parts.append(part)
     return parts
-
-
-def check(
-    weights: Weights, expected: Mapping[str, tuple[int, ...]], most_bytes: int | None = None
-) -> LoadReport:
-    """The checkpoint's shapes against those of a model, before anything is allocated."""
-    if most_bytes is not None and _bytes(weights.shapes) > most_bytes:
-        raise refused("weights", f"they take {_bytes(weights.shapes):,} bytes of the {most_bytes:,} allowed")
-    found = {name: shape for name, (shape, _) in weights.shapes.items()}
-    wrong = [name for name in expected if name in found and found[name] != tuple(expected[name])]
-    return LoadReport(
-        missing=tuple(name for name in expected if name not in found),
-        unexpected=tuple(name for name in found if name not in expected),
-        mismatched=tuple((name, found[name], tuple(expected[name])) for name in wrong),
-    )
 
 
 def _bytes(shapes: Shapes) -> int:
@@ -106,30 +94,30 @@ def save_weights(
     metadata: Mapping[str, str] = MappingProxyType({"format": "pt"}),
     shard_bytes: int = 5_000_000_000,
 ) -> None:
-    """Safetensors in `folder`, with an index if they fill several files; never a mixture of old and new.
+    """Save tensors as safetensors, with an index if they fill several files; old and new never mix.
 
-    One file replaces another in one step. Shards replace others of their names while there is no index:
-    a folder in which that was interrupted holds no weights, and says so when opened.
+    One file replaces another in one step. Shards replace others of the same name while there is no index:
+    if that is interrupted, the folder holds no weights, and opening it says so.
     """
     _check_apart(tensors)
     groups = _groups(tensors, shard_bytes)
     names = [f"model-{i:05d}-of-{len(groups):05d}.safetensors" for i in range(1, len(groups) + 1)]
-    fresh = dict(zip(names if len(groups) > 1 else [ALONE], groups, strict=True))
+    shards = dict(zip(names if len(groups) > 1 else [ALONE], groups, strict=True))
     folder.mkdir(parents=True, exist_ok=True)
-    temporary = {name: folder / f".{name}.{os.getpid()}.tmp" for name in [*fresh, INDEX]}
+    temporary = {name: folder / f".{name}.{os.getpid()}.tmp" for name in [*shards, INDEX]}
     try:
-        for name, group in fresh.items():
+        for name, group in shards.items():
             _write_safetensors(temporary[name], group, metadata)
-        if len(fresh) > 1:
-            _write_index(temporary[INDEX], fresh)
-            if any((folder / name).exists() for name in fresh):
+        if len(shards) > 1:
+            _write_index(temporary[INDEX], shards)
+            if any((folder / name).exists() for name in shards):
                 (folder / INDEX).unlink(missing_ok=True)
         for name, path in temporary.items():  # the index last: it makes the shards valid
             if path.exists():
                 path.replace(folder / name)
         _flush(folder)
         for path in folder.iterdir():
-            if _OURS.fullmatch(path.name) and path.name not in (fresh if len(fresh) == 1 else temporary):
+            if _WRITTEN.fullmatch(path.name) and path.name not in (shards if len(shards) == 1 else temporary):
                 path.unlink()
     finally:
         for path in temporary.values():
@@ -137,15 +125,15 @@ def save_weights(
 
 
 def _check_apart(tensors: Mapping[str, Tensor]) -> None:
-    """No two tensors may show the same memory: they would come back as two."""
+    """No two tensors may share memory: they would be loaded as two copies."""
     spans = sorted(
         (str(tensor.device), tensor.data_ptr(), tensor.data_ptr() + _extent(tensor), name)
         for name, tensor in tensors.items()
         if tensor.numel()
     )
-    for (device, _, end, one), (other_device, begin, _, other) in pairwise(spans):
-        if device == other_device and begin < end:
-            both = f"{one!r} and {other!r}"
+    for (device, _, end, name), (next_device, begin, _, next_name) in pairwise(spans):
+        if device == next_device and begin < end:
+            both = f"{name!r} and {next_name!r}"
             raise InputError(f"`tensors` must not share memory, but {both} do. Save only one of them.")
 
 
@@ -156,7 +144,7 @@ def _extent(tensor: Tensor) -> int:
 
 
 def _groups(tensors: Mapping[str, Tensor], shard_bytes: int) -> list[dict[str, Tensor]]:
-    """The tensors in order, a new group whenever the next would make one larger than `shard_bytes`."""
+    """The tensors in order, in groups of at most `shard_bytes`; a larger tensor is a group of its own."""
     groups: list[dict[str, Tensor]] = [{}]
     room = shard_bytes
     for name, tensor in tensors.items():

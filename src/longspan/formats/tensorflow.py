@@ -1,15 +1,15 @@
-"""Checkpoints of TensorFlow, read without it: a sorted table of what there is, and files of plain numbers.
+"""TensorFlow checkpoints (tensor bundles), read without TensorFlow.
 
-`name.index` is a table as LevelDB writes them: blocks of sorted keys, each key without what it shares with
-the one before, then a block of where the blocks are, and a footer. Values are small messages: that of the
-empty key is a header, that of a variable tells its type, shape, file, place and checksum. The numbers
-themselves stand in `name.data-00000-of-0000N`. All of it is bounded, and compared with the sizes of the
-files, before it is used.
+`name.index` is a LevelDB table: blocks of sorted keys, each without the prefix that it shares with the one
+before, then an index of the blocks, then a footer. Values are protocol buffers: a header under the empty key,
+and for each variable its type, shape, shard, offset, size and checksum. The numbers themselves are in
+`name.data-00000-of-0000N`. All of it is bounded, and compared with the sizes of the files, before it is used.
 """
 
 import mmap
 import re
 from collections.abc import Iterator
+from importlib.util import find_spec
 from itertools import pairwise
 from math import prod
 from pathlib import Path
@@ -18,19 +18,19 @@ from typing import NamedTuple
 import torch
 from torch import Tensor
 
-from longspan.checkpoints.crc32c import crc32c, unmasked
-from longspan.checkpoints.files import cut_off, inside
-from longspan.checkpoints.safe_files import Part
 from longspan.errors import refused
-from longspan.text.protobuf import fields, varint
+from longspan.formats.files import cut_off, inside
+from longspan.formats.part import Part
+from longspan.formats.protobuf import fields, varint
 
 MOST_INDEX = 16 << 20
 """Bytes of the largest index read: a hundred thousand variables."""
 MOST_SHARDS, MOST_DIMENSIONS, LONGEST_NAME = 4096, 64, 1024
 FOOTER, TRAILER = 48, 5
+CHUNK = 1 << 20
 MAGIC = 0xDB4775248B80FB57
 VERSION = 1
-KINDS = {  # numbers of TensorFlow's DataType
+DTYPES = {  # by the numbers of TensorFlow's DataType
     1: torch.float32,
     2: torch.float64,
     3: torch.int32,
@@ -46,36 +46,39 @@ Message = dict[int, list[int | bytes]]
 
 
 class Entry(NamedTuple):
-    """What the index says of a variable."""
+    """What the index says about a variable."""
 
     dtype: torch.dtype
     shape: tuple[int, ...]
     shard: int
-    begin: int
+    offset: int
     size: int
     checksum: int
 
 
 def bundle_in(folder: Path) -> str | None:
-    """The index of the checkpoint in a folder: model.ckpt.index, else that of the last step, None if none."""
+    """The name of the index in a folder: model.ckpt.index, else that of the last step, None if none."""
     names = [path.name for path in folder.iterdir()] if folder.is_dir() else []
-    found = [match for name in names if (match := _INDEX.fullmatch(name))]
-    return max(found, key=lambda match: (match[1] is None, int(match[1] or 0)))[0] if found else None
+    indexes = [match for name in names if (match := _INDEX.fullmatch(name))]
+    return max(indexes, key=lambda match: (match[1] is None, int(match[1] or 0)))[0] if indexes else None
 
 
 def open_bundle(path: Path) -> Part:
-    """The variables of the checkpoint with this index, mapped; checksums are compared when they are read."""
+    """The variables of the checkpoint with this index, mapped; reading one compares its checksum."""
+    if find_spec("google_crc32c") is None:
+        repair = "Install it: pip install 'longspan[tensorflow]'"
+        raise refused(path, "reading TensorFlow checkpoints needs google-crc32c", repair)
     size = path.stat().st_size
     if size > MOST_INDEX:
         raise refused(path, f"it takes {size:,} bytes", "Is it the index of a TensorFlow checkpoint?")
     try:
-        shards, entries = _described(path.read_bytes())
+        shards, entries = _parse(path.read_bytes())
     except ValueError as error:
         raise refused(path, str(error)[:300], AGAIN) from None
     stem = path.name.removesuffix(".index")
     files = [inside(path.parent, f"{stem}.data-{i:05d}-of-{shards:05d}") for i in range(shards)]
     for shard, file in enumerate(files):
-        _check_places({name: entry for name, entry in entries.items() if entry.shard == shard}, file)
+        _check_offsets({name: entry for name, entry in entries.items() if entry.shard == shard}, file)
 
     def tensor(name: str) -> Tensor:
         return _read(name, entries[name], files[entries[name].shard])
@@ -83,8 +86,8 @@ def open_bundle(path: Path) -> Part:
     return Part({name: (entry.shape, entry.dtype) for name, entry in entries.items()}, tensor)
 
 
-def _described(data: bytes) -> tuple[int, dict[str, Entry]]:
-    """The number of files and the variables."""
+def _parse(data: bytes) -> tuple[int, dict[str, Entry]]:
+    """The number of shards, and the variables."""
     rows = _table(data)
     key, value = next(rows, (None, b""))
     if key != b"":
@@ -108,24 +111,24 @@ def _name(key: bytes) -> str:
         raise ValueError(f"the name {key[:80]!r} is not UTF-8 text") from None
 
 
-def _entry(name: str, given: Message, shards: int) -> Entry:
-    """The description of a variable after it was checked, but for its place in its file."""
-    kind, shard, size = _number(given, 1), _number(given, 3), _number(given, 5)
-    if kind not in KINDS:
-        raise ValueError(f"{name[:200]!r} has the data type {kind}, which Longspan does not read")
-    if given.get(7):
+def _entry(name: str, message: Message, shards: int) -> Entry:
+    """A variable's entry, checked but for its offset."""
+    number, shard, size = _number(message, 1), _number(message, 3), _number(message, 5)
+    if number not in DTYPES:
+        raise ValueError(f"{name[:200]!r} has the data type {number}, which Longspan does not read")
+    if message.get(7):
         raise ValueError(f"{name[:200]!r} is stored in slices, which Longspan does not join")
-    shape = _shape(_parts(given, 2), name)
+    shape, dtype = _shape(_parts(message, 2), name), DTYPES[number]
     if shard >= shards:
-        raise ValueError(f"{name[:200]!r} lies in file {shard} of {shards}")
-    if prod(shape) * KINDS[kind].itemsize != size:
+        raise ValueError(f"{name[:200]!r} is in file {shard} of {shards}")
+    if prod(shape) * dtype.itemsize != size:
         raise ValueError(f"the shape {shape} of {name[:200]!r} does not match its {size:,} bytes")
-    return Entry(KINDS[kind], shape, shard, _number(given, 4), size, _number(given, 6))
+    return Entry(dtype, shape, shard, _number(message, 4), size, _number(message, 6))
 
 
-def _shape(given: list[bytes], name: str) -> tuple[int, ...]:
-    shape = _message(given[-1]) if given else {}
-    sizes = tuple(_number(_message(one), 1) for one in _parts(shape, 2))
+def _shape(messages: list[bytes], name: str) -> tuple[int, ...]:
+    shape = _message(messages[-1]) if messages else {}
+    sizes = tuple(_number(_message(dimension), 1) for dimension in _parts(shape, 2))
     if _number(shape, 3) or len(sizes) > MOST_DIMENSIONS or any(size >= 1 << 62 for size in sizes):
         raise ValueError(f"the shape of {name[:200]!r} is malformed")
     return sizes
@@ -133,21 +136,21 @@ def _shape(given: list[bytes], name: str) -> tuple[int, ...]:
 
 def _message(data: bytes) -> Message:
     """The fields of a message, each with all its values."""
-    found: Message = {}
+    message: Message = {}
     for field, value in fields(data):
-        found.setdefault(field, []).append(value)
-    return found
+        message.setdefault(field, []).append(value)
+    return message
 
 
-def _number(given: Message, field: int) -> int:
-    """The last value of a field of numbers, 0 if it is not there."""
-    value = given.get(field, [0])[-1]
+def _number(message: Message, field: int) -> int:
+    """The last value of a numeric field, 0 if there is none."""
+    value = message.get(field, [0])[-1]
     return value if isinstance(value, int) else int.from_bytes(value[:8], "little")
 
 
-def _parts(given: Message, field: int) -> list[bytes]:
-    """All values of a field of messages."""
-    return [value for value in given.get(field, []) if isinstance(value, bytes)]
+def _parts(message: Message, field: int) -> list[bytes]:
+    """All values of a field that holds messages."""
+    return [value for value in message.get(field, []) if isinstance(value, bytes)]
 
 
 def _table(data: bytes) -> Iterator[tuple[bytes, bytes]]:
@@ -157,21 +160,21 @@ def _table(data: bytes) -> Iterator[tuple[bytes, bytes]]:
     footer, room = data[-FOOTER:-8], len(data) - FOOTER
     _, _, here = _handle(footer, 0)  # of a block that TensorFlow leaves empty
     begin, size, _ = _handle(footer, here)
-    last, behind = None, 0
-    for _, place in _block(data, begin, size, room):
-        begin, size, _ = _handle(place, 0)
-        if begin < behind:
-            raise ValueError("its blocks lie on top of each other")
-        behind = begin + size
+    last, taken = None, 0
+    for _, handle in _block(data, begin, size, room):
+        begin, size, _ = _handle(handle, 0)
+        if begin < taken:
+            raise ValueError("its blocks overlap")
+        taken = begin + size
         for key, value in _block(data, begin, size, room):
             if last is not None and key <= last:
-                raise ValueError("its names are not sorted, or stand twice")
+                raise ValueError("its names are not sorted, or appear twice")
             last = key
             yield key, value
 
 
 def _handle(data: bytes, here: int) -> tuple[int, int, int]:
-    """Where a block begins, its size, and where the description ends."""
+    """Where a block begins, its size, and where this handle ends."""
     begin, here = varint(data, here)
     size, here = varint(data, here)
     return begin, size, here
@@ -181,50 +184,74 @@ def _block(data: bytes, begin: int, size: int, room: int) -> Iterator[tuple[byte
     """The keys and values of one block."""
     end = begin + size
     if end + TRAILER > room:
-        raise ValueError("a block lies outside of it")
+        raise ValueError("a block is outside the file")
     if data[end]:
         raise ValueError("it is compressed")
     if crc32c(data[begin : end + 1]) != unmasked(int.from_bytes(data[end + 1 : end + TRAILER], "little")):
         raise ValueError("a block does not match its checksum")
     block = data[begin:end]
-    count = int.from_bytes(block[-4:], "little")  # of places where a key stands whole, which we do not need
+    count = int.from_bytes(block[-4:], "little")  # of restarts, where a key is whole; we read from the start
     stop = size - 4 * (count + 1)
     if size < 4 or stop < 0:
         raise ValueError("a block is malformed")
     here, key = 0, b""
     while here < stop:
         shared, here = varint(block, here)
-        fresh, here = varint(block, here)
+        rest, here = varint(block, here)
         length, here = varint(block, here)
-        if shared > len(key) or here + fresh + length > stop:
+        if shared > len(key) or here + rest + length > stop:
             raise ValueError("a block is malformed")
-        if shared + fresh > LONGEST_NAME:
-            raise ValueError(f"a name has {shared + fresh:,} bytes")
-        key, here = key[:shared] + block[here : here + fresh], here + fresh
+        if shared + rest > LONGEST_NAME:
+            raise ValueError(f"a name has {shared + rest:,} bytes")
+        key, here = key[:shared] + block[here : here + rest], here + rest
         yield key, block[here : here + length]
         here += length
 
 
-def _check_places(entries: dict[str, Entry], file: Path) -> None:
-    """No variable reaches out of its file or into another."""
+def _check_offsets(entries: dict[str, Entry], file: Path) -> None:
+    """No variable may reach beyond the end of its file or into another one."""
     room = file.stat().st_size
-    places = sorted((entry.begin, entry.begin + entry.size, name) for name, entry in entries.items())
-    if any(end > room for _, end, _ in places):
+    spans = sorted((entry.offset, entry.offset + entry.size, name) for name, entry in entries.items())
+    if any(end > room for _, end, _ in spans):
         raise cut_off(file)
-    for (_, end, _), (begin, _, name) in pairwise(place for place in places if place[0] < place[1]):
+    for (_, end, _), (begin, _, name) in pairwise(span for span in spans if span[0] < span[1]):
         if begin < end:
             raise refused(file, f"the data of {name[:200]!r} overlap others", AGAIN)
 
 
 def _read(name: str, entry: Entry, file: Path) -> Tensor:
-    """A view of the mapped file; a copy where the numbers do not lie as a processor wants them."""
+    """A view of the mapped file; a copy where the numbers are not aligned."""
     if not entry.size:
         return torch.empty(entry.shape, dtype=entry.dtype)
     with file.open("rb") as opened:
-        mapped = mmap.mmap(opened.fileno(), entry.begin + entry.size, access=mmap.ACCESS_COPY)
-    part = memoryview(mapped)[entry.begin :]
+        mapped = mmap.mmap(opened.fileno(), entry.offset + entry.size, access=mmap.ACCESS_COPY)
+    part = memoryview(mapped)[entry.offset :]
     if crc32c(part) != unmasked(entry.checksum):
         raise refused(file, f"the data of {name[:200]!r} do not match their checksum", AGAIN)
-    if entry.begin % entry.dtype.itemsize:
+    if entry.offset % entry.dtype.itemsize:
         part = memoryview(bytearray(part))
     return torch.frombuffer(part, dtype=entry.dtype).view(entry.shape)
+
+
+def crc32c(data: bytes | memoryview) -> int:
+    """The checksum that TensorFlow and LevelDB use.
+
+    >>> hex(crc32c(b"123456789"))
+    '0xe3069283'
+    """
+    from google_crc32c import extend
+
+    state = 0
+    for start in range(0, len(data), CHUNK):  # the library takes bytes only, so a mapping is copied in pieces
+        state = extend(state, bytes(data[start : start + CHUNK]))
+    return state
+
+
+def unmasked(stored: int) -> int:
+    """The checksum that TensorFlow stored masked: rotated, with a constant added.
+
+    >>> hex(unmasked(0xA282EAD8 + 0x12345678 & 0xFFFFFFFF))
+    '0x2b3c091a'
+    """
+    rotated = (stored - 0xA282EAD8) & 0xFFFFFFFF
+    return ((rotated >> 17) | (rotated << 15)) & 0xFFFFFFFF

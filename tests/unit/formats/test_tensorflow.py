@@ -1,20 +1,21 @@
 """TensorFlow's checkpoints are read without TensorFlow, number for number."""
 
+import sys
 from pathlib import Path
 
 import numpy as np
 import pytest
 import torch
 
-from longspan.checkpoints.crc32c import crc32c
-from longspan.checkpoints.safe_files import Part
-from longspan.checkpoints.store import open_weights
-from longspan.checkpoints.tf_files import bundle_in, open_bundle
-from longspan.checkpoints.tf_names import in_torch_names
 from longspan.errors import CheckpointError
-from unit.checkpoints import bundle
+from longspan.formats import tensorflow
+from longspan.formats.part import Part
+from longspan.formats.tensorflow import bundle_in, crc32c, open_bundle
+from longspan.formats.tensorflow_names import in_torch_names, torch_names
+from longspan.formats.weights import open_weights
+from unit.formats import bundle
 
-REAL = Path(__file__).parent / "etc_checkpoints"
+REAL = Path(__file__).parents[1] / "checkpoints" / "etc_checkpoints"
 DTYPES = list(bundle.KINDS)
 
 
@@ -24,8 +25,9 @@ def opened(folder: Path) -> Part:
     return open_bundle(folder / name)
 
 
-@pytest.mark.parametrize("size", [0, 1, 9, 32767, 32768, 32769, 65536 + 7, 98304])
-def test_checksums_are_those_of_the_textbook(size: int) -> None:
+@pytest.mark.parametrize("size", [0, 1, 6, 7, 8, 14, 97])
+def test_checksums_are_those_of_the_textbook(size: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(tensorflow, "CHUNK", 7)
     data = np.random.default_rng(size).bytes(size)
     assert crc32c(data) == crc32c(memoryview(data)) == bundle.crc(data)
 
@@ -82,29 +84,38 @@ def test_the_checkpoint_without_a_step_is_read_else_that_of_the_last_step(tmp_pa
 
 def test_names_are_torchs_kernels_transposed_and_the_optimizers_variables_left_out(tmp_path: Path) -> None:
     kernel = torch.arange(15.0).view(3, 5)
-    layer = "etc/dense_layers/layer_0"
+    layer = "model/dense_layers/layer_0"
     bundle.write(
         tmp_path,
         {
-            "etc/token_emb_lookup/embedding_table": torch.zeros(7, 2),
             f"{layer}/kernel": kernel,
             f"{layer}/bias": torch.ones(5),
             f"{layer}/kernel/adam_m": kernel,
             f"{layer}/kernel/adam_v": kernel,
-            "etc/norm/gamma": torch.ones(2),
-            "etc/norm/beta": torch.zeros(2),
+            "model/norm/gamma": torch.ones(2),
+            "model/norm/beta": torch.zeros(2),
             "global_step": torch.tensor(7),
         },
     )
     weights = open_weights(tmp_path)
-    expected = ["dense_layers.layer_0.bias", "dense_layers.layer_0.weight", "norm.bias", "norm.weight"]
-    assert list(weights) == [*expected, "token_emb_lookup.weight"]
-    assert weights.shapes["dense_layers.layer_0.weight"] == ((5, 3), torch.float32)
-    assert torch.equal(weights["dense_layers.layer_0.weight"], kernel.T)
+    modules = "model.dense_layers.layer_0", "model.norm"
+    assert list(weights) == [f"{module}.{leaf}" for module in modules for leaf in ("bias", "weight")]
+    assert weights.shapes["model.dense_layers.layer_0.weight"] == ((5, 3), torch.float32)
+    assert torch.equal(weights["model.dense_layers.layer_0.weight"], kernel.T)
 
 
 def test_two_variables_that_would_be_one_weight_are_refused() -> None:
     shape = ((2,), torch.float32)
     part = Part({"a/gamma": shape, "a/kernel": shape}, lambda name: torch.zeros(2))
     with pytest.raises(CheckpointError, match="are the same weight"):
-        in_torch_names(part, "model.ckpt.index")
+        in_torch_names(part, "model.ckpt.index", torch_names)
+
+
+def test_without_the_library_for_checksums_its_name_is_told(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    bundle.write(tmp_path, {"a": torch.ones(4)})
+    monkeypatch.setitem(sys.modules, "google_crc32c", None)
+    words = r"model.ckpt.index` is refused: .* needs google-crc32c. .*pip install 'longspan\[tensorflow\]'"
+    with pytest.raises(CheckpointError, match=words):
+        open_weights(tmp_path)

