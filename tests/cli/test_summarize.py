@@ -99,7 +99,10 @@ def test_mistakes_are_told_in_a_line(capsys: pytest.CaptureFixture[str]) -> None
     )
     for wrong, message in (
         (("--num-beams", "0"), "`num_beams` must be at least 1"),
-        (("--max-new-tokens", "3", "--min-new-tokens", "4"), "`min_new_tokens` must be at most `max_new_tokens`, 3"),
+        (
+            ("--max-new-tokens", "3", "--min-new-tokens", "4"),
+            "`min_new_tokens` must be at most `max_new_tokens`, 3",
+        ),
         (("--query", ""), "`query` must be a text with something in it"),
         (("--json", "--stream"), "not allowed with"),
         (("nowhere.txt",), "must be files and folders that exist"),

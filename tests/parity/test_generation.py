@@ -26,19 +26,105 @@ SETTINGS: list[tuple[float, dict[str, Any]]] = [
     (0.0, {"max_new_tokens": 20}),
     (OFTEN, {"max_new_tokens": 1}),
     (OFTEN, {"max_new_tokens": 9, "min_new_tokens": 6, "forced_bos_token_id": 7, "forced_eos_token_id": END}),
-    (NEVER, {"max_new_tokens": 12, "no_repeat_ngram_size": 1, "bad_words_ids": ((5,), (7, 9), (11, END), (END,))}),
+    (
+        NEVER,
+        {"max_new_tokens": 12, "no_repeat_ngram_size": 1, "bad_words_ids": ((5,), (7, 9), (11, END), (END,))},
+    ),
     (OFTEN, {"max_new_tokens": 8, "min_new_tokens": 8, "no_repeat_ngram_size": 2}),
     (0.0, {"num_beams": 2, "max_new_tokens": 20}),
     (0.0, {"num_beams": 3, "max_new_tokens": 1, "num_return_sequences": 3}),
-    (OFTEN, {"num_beams": 4, "max_new_tokens": 20, "length_penalty": 2.0, "early_stopping": True, "num_return_sequences": 4}),
-    (OFTEN, {"num_beams": 3, "max_new_tokens": 14, "length_penalty": 0.0, "early_stopping": "never", "num_return_sequences": 2}),
-    (OFTEN, {"num_beams": 5, "max_new_tokens": 14, "length_penalty": 3.7, "early_stopping": "never", "num_return_sequences": 3}),
-    (OFTEN, {"num_beams": 4, "max_new_tokens": 17, "no_repeat_ngram_size": 3, "min_new_tokens": 5, "length_penalty": -0.5, "num_return_sequences": 2}),
-    (OFTEN, {"num_beams": 6, "max_new_tokens": 9, "min_new_tokens": 9, "length_penalty": -2.0, "early_stopping": True}),
-    (0.0, {"num_beams": 3, "max_new_tokens": 6, "bad_words_ids": ((5,), (7, 9), (11,), (3, 4, END)), "num_return_sequences": 2}),
-    (OFTEN, {"num_beams": 4, "max_new_tokens": 11, "forced_bos_token_id": 7, "forced_eos_token_id": END, "no_repeat_ngram_size": 1, "num_return_sequences": 4}),
-    (NEVER, {"num_beams": 2, "max_new_tokens": 14, "forced_bos_token_id": 0, "forced_eos_token_id": 4, "no_repeat_ngram_size": 4, "min_new_tokens": 3}),
-    (NEVER, {"num_beams": 6, "max_new_tokens": 13, "length_penalty": 2.0, "early_stopping": True, "num_return_sequences": 6}),
+    (
+        OFTEN,
+        {
+            "num_beams": 4,
+            "max_new_tokens": 20,
+            "length_penalty": 2.0,
+            "early_stopping": True,
+            "num_return_sequences": 4,
+        },
+    ),
+    (
+        OFTEN,
+        {
+            "num_beams": 3,
+            "max_new_tokens": 14,
+            "length_penalty": 0.0,
+            "early_stopping": "never",
+            "num_return_sequences": 2,
+        },
+    ),
+    (
+        OFTEN,
+        {
+            "num_beams": 5,
+            "max_new_tokens": 14,
+            "length_penalty": 3.7,
+            "early_stopping": "never",
+            "num_return_sequences": 3,
+        },
+    ),
+    (
+        OFTEN,
+        {
+            "num_beams": 4,
+            "max_new_tokens": 17,
+            "no_repeat_ngram_size": 3,
+            "min_new_tokens": 5,
+            "length_penalty": -0.5,
+            "num_return_sequences": 2,
+        },
+    ),
+    (
+        OFTEN,
+        {
+            "num_beams": 6,
+            "max_new_tokens": 9,
+            "min_new_tokens": 9,
+            "length_penalty": -2.0,
+            "early_stopping": True,
+        },
+    ),
+    (
+        0.0,
+        {
+            "num_beams": 3,
+            "max_new_tokens": 6,
+            "bad_words_ids": ((5,), (7, 9), (11,), (3, 4, END)),
+            "num_return_sequences": 2,
+        },
+    ),
+    (
+        OFTEN,
+        {
+            "num_beams": 4,
+            "max_new_tokens": 11,
+            "forced_bos_token_id": 7,
+            "forced_eos_token_id": END,
+            "no_repeat_ngram_size": 1,
+            "num_return_sequences": 4,
+        },
+    ),
+    (
+        NEVER,
+        {
+            "num_beams": 2,
+            "max_new_tokens": 14,
+            "forced_bos_token_id": 0,
+            "forced_eos_token_id": 4,
+            "no_repeat_ngram_size": 4,
+            "min_new_tokens": 3,
+        },
+    ),
+    (
+        NEVER,
+        {
+            "num_beams": 6,
+            "max_new_tokens": 13,
+            "length_penalty": 2.0,
+            "early_stopping": True,
+            "num_return_sequences": 6,
+        },
+    ),
 ]
 NAMES = {
     "num_beams": "num_beams",
@@ -104,7 +190,9 @@ def test_the_same_tokens_are_written(
 ) -> None:
     ending(models, more)
     wanted = theirs(models[0], ids, settings)
-    found = [text for texts in generate(models[1], ids, DOCUMENTS, GenerationConfig(**settings)) for text in texts]
+    found = [
+        text for texts in generate(models[1], ids, DOCUMENTS, GenerationConfig(**settings)) for text in texts
+    ]
     assert [text.tokens for text in found] == tokens(wanted.sequences)
     if wanted.get("sequences_scores") is not None:
         assert torch.allclose(
@@ -174,7 +262,9 @@ def processors(options: GenerationConfig, start: int) -> Any:
         rules.append(made.ForcedBOSTokenLogitsProcessor(options.forced_bos_token_id))
     if options.forced_eos_token_id is not None:
         assert options.max_new_tokens is not None
-        rules.append(made.ForcedEOSTokenLogitsProcessor(start + options.max_new_tokens, options.forced_eos_token_id))
+        rules.append(
+            made.ForcedEOSTokenLogitsProcessor(start + options.max_new_tokens, options.forced_eos_token_id)
+        )
     return made.LogitsProcessorList(rules)
 
 
@@ -213,7 +303,9 @@ def test_words_are_drawn_from_the_scores_of_transformers() -> None:
             made.TopPLogitsWarper(top_p),
         ]
         wanted: Any = made.LogitsProcessorList(steps)(torch.zeros(3, 1, dtype=torch.long), scores)
-        options = GenerationConfig(do_sample=True, temperature=temperature, top_k=top_k, top_p=max(top_p, 1e-9))
+        options = GenerationConfig(
+            do_sample=True, temperature=temperature, top_k=top_k, top_p=max(top_p, 1e-9)
+        )
         assert torch.equal(warp_logits(scores, options), wanted)
 
 

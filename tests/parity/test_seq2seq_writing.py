@@ -13,8 +13,20 @@ from parity.writers import call, documents, layout_of, pair
 LENGTHS = (45, 20, 3)
 SETTINGS: list[dict[str, Any]] = [
     {"max_new_tokens": 13, "no_repeat_ngram_size": 2},
-    {"num_beams": 4, "max_new_tokens": 13, "length_penalty": 2.0, "no_repeat_ngram_size": 3, "min_new_tokens": 5},
-    {"num_beams": 3, "max_new_tokens": 9, "early_stopping": True, "forced_eos_token_id": 1, "num_return_sequences": 2},
+    {
+        "num_beams": 4,
+        "max_new_tokens": 13,
+        "length_penalty": 2.0,
+        "no_repeat_ngram_size": 3,
+        "min_new_tokens": 5,
+    },
+    {
+        "num_beams": 3,
+        "max_new_tokens": 9,
+        "early_stopping": True,
+        "forced_eos_token_id": 1,
+        "num_return_sequences": 2,
+    },
 ]
 NAMES = {
     "num_beams": "num_beams",

@@ -40,7 +40,7 @@ class DenseEtc(nn.Module):
         """For each stream which pairs are seen, and their labels: (N or G, N + G)."""
         found = []
         config = self.model.config
-        for call in config.calls_of(structure):
+        for call in config.stream_specs(structure):
             q, k = call.queries.sites[:, None], call.keys.sites[None, :]
             seen = torch.from_numpy(call.pattern.count(q, k) > 0)
             assert config.labels is not None

@@ -8,11 +8,12 @@ from torch import Tensor, nn
 
 from longspan.engine.plan import _plan
 from longspan.families.longformer.model import LongformerConfig
+from longspan.families.seq2seq.lm import Seq2SeqLM
 from longspan.families.seq2seq.model import Seq2SeqConfig
 from longspan.generation.config import GenerationConfig
 from longspan.generation.generate import generate
 from longspan.layout import Layout
-from longspan.tasks.registry import build
+from longspan.nn.heads import LMHead
 
 BEAMS = 4
 POSITIONS = 1024
@@ -35,14 +36,13 @@ def ours(
     """
     encoder = LongformerConfig(**sizes, token_types=0, position_offset=0, attention_dropout=0.0)
     like = {name: sizes[name] for name in ("layers", "heads", "feed_forward")}
-    model = build(Seq2SeqConfig(encoder=encoder, **like, positions=POSITIONS), "summarize")
+    backbone = Seq2SeqConfig(encoder=encoder, **like, positions=POSITIONS).backbone()
+    model = Seq2SeqLM(backbone, LMHead(backbone.word_embeddings))
     model.backbone.encoder.gradient_checkpointing = checkpointing
     ids, words = torch.cat(documents), torch.cat(labels)
     layout = Layout.packed(list(map(len, documents)), marked=[[0] for _ in documents])
     texts = Layout.packed(list(map(len, labels)))
-    options = GenerationConfig(
-        num_beams=BEAMS, max_new_tokens=written or None, min_new_tokens=written
-    )
+    options = GenerationConfig(num_beams=BEAMS, max_new_tokens=written or None, min_new_tokens=written)
 
     def outputs() -> Iterable[Tensor]:
         _plan.cache_clear()  # other documents would need other plans

@@ -48,5 +48,5 @@ def run(arguments: argparse.Namespace) -> int:
         print(json.dumps({"out": str(arguments.out), "shape": table.shape, "rows": rows, "failed": failed}))
     else:
         for row in rows:
-            print(f"{row['row']}\t{row['n_tokens']} tokens\t{printable(row['file'])}")
+            print(f"{row['row']}\t{row['n_tokens']} tokens\t{printable(str(row['file']))}")
     return told(failed)

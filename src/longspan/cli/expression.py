@@ -56,7 +56,7 @@ def _pattern(node: ast.expr) -> Pattern:
             return _pattern(left) & _pattern(right)
         case ast.BinOp(left, ast.Add(), right):
             return _pattern(left) + _pattern(right)
-        case ast.AttentionSpec(ast.Name(name), arguments, keywords):
+        case ast.Call(ast.Name(name), arguments, keywords):
             return _call(name, arguments, keywords)
     raise bad("pattern", "made of patterns and the operators |, & and +", ast.unparse(node), EXAMPLE)
 

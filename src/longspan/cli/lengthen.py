@@ -2,6 +2,7 @@
 
 import argparse
 from pathlib import Path
+from typing import Any
 
 from longspan.errors import bad
 
@@ -14,7 +15,9 @@ def add_to(verbs: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None
         epilog="example: longspan lengthen roberta-base --to 4096 --radius 256 --out roberta-4096; "
         "--options lists what each pattern takes",
     )
-    verb.add_argument("source", nargs="?", metavar="SOURCE", help="a folder, or the name of a model on the hub")
+    verb.add_argument(
+        "source", nargs="?", metavar="SOURCE", help="a folder, or the name of a model on the hub"
+    )
     length = "tokens to read (default: 4096, with a decoder 16384)"
     verb.add_argument("--to", type=int, metavar="N", help=length)
     verb.add_argument("--out", type=Path, metavar="DIR", help="where to write it (default: only compare)")
@@ -26,7 +29,9 @@ def add_to(verbs: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None
     )
     verb.add_argument("--options", action="store_true", help="list the patterns and their options")
     verb.add_argument(
-        "--sif", action="store_true", help="give words of BERT's the shipped SIF weights: rare ones count more"
+        "--sif",
+        action="store_true",
+        help="give words of BERT's the shipped SIF weights: rare ones count more",
     )
     verb.add_argument("--positions", default="copy", help="copy (default), interpolate or random")
     verb.add_argument("--period", type=int, metavar="N", help="copy the first N positions only")
@@ -42,12 +47,12 @@ def run(arguments: argparse.Namespace) -> int:
         return _list_options()
     if arguments.source is None:
         raise bad("SOURCE", "a folder, or the name of a model on the hub", None)
-    options: dict[str, int | str | tuple[int, ...] | bool] = {}
-    for name, text in _pairs(arguments):
-        options[name] = _value(text)
+    options: dict[str, Any] = {name: _value(text) for name, text in _pairs(arguments)}
     from longspan.families.stitched.sif import shipped
     from longspan.lengthening.lengthen import lengthen
 
+    if arguments.sif:
+        options["sif_weights"] = shipped()
     report = lengthen(
         arguments.source,
         arguments.to,
@@ -58,7 +63,6 @@ def run(arguments: argparse.Namespace) -> int:
         task=arguments.task,
         force=arguments.force,
         **options,
-        **({"sif_weights": shipped()} if arguments.sif else {}),
     )
     if arguments.json:
         import json

@@ -9,6 +9,7 @@ from longspan.errors import InputError, bad
 
 if TYPE_CHECKING:
     from longspan.reader import Reader
+    from longspan.tasks.summarize import Summary
 
 BLANK = " \n"
 
@@ -65,7 +66,7 @@ def run(arguments: argparse.Namespace) -> int:
             )
             fail(failed, path, reason)
         else:
-            results.append({"file": str(path)} | found)
+            results.append({"file": str(path), **found})
     if arguments.json:
         print(json.dumps({"model": arguments.model, "results": results, "failed": failed}))
     return told(failed)
@@ -79,7 +80,7 @@ def _options(arguments: argparse.Namespace) -> dict[str, Any]:
 
 def _summary(
     reader: "Reader", text: str, heading: str, arguments: argparse.Namespace, options: dict[str, Any]
-) -> dict[str, Any]:
+) -> "Summary":
     """What is written about one document; printed as it comes or when it is there, unless JSON is wanted."""
     before = [heading]
 

@@ -95,7 +95,9 @@ class Family:
     def for_class(self, config: ModelConfig, ending: str) -> ModelConfig:
         """The config with the activation that the head of a class has."""
         activation = self.activations.get(ending)
-        return config if activation is None else replace(config, head_activation=activation)  # type: ignore[call-arg]
+        if activation is None or config.has_decoder:
+            return config
+        return replace(config.encoder, head_activation=activation)
 
     def why_not(self, config: ModelConfig, ending: str) -> str | None:
         """Why Hugging Face cannot express a model, None if it can."""

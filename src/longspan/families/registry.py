@@ -115,7 +115,8 @@ def read_config(raw: Raw) -> tuple[Family, ModelConfig]:
 def _read_own(stated: str, raw: Raw) -> ModelConfig:
     types = _own_types()
     if not types[stated].config.has_decoder:
-        return _read_encoder(stated, raw)
+        config: ModelConfig = _read_encoder(stated, raw)
+        return config
     reader = raw.get(READER)
     known = [name for name, family in types.items() if not family.config.has_decoder]
     if not isinstance(reader, str) or reader not in known:

@@ -42,7 +42,9 @@ def _joint(calls: Sequence[AttentionSpec], nodes: Nodes) -> Iterator[tuple[Atten
         yield group
 
 
-def _panel(title: str, group: Sequence[AttentionSpec], head: int, layout: Layout, nodes: Nodes, cells: int) -> Panel:
+def _panel(
+    title: str, group: Sequence[AttentionSpec], head: int, layout: Layout, nodes: Nodes, cells: int
+) -> Panel:
     sides = group[0].queries, group[0].keys
     sources = [
         Source(

@@ -57,8 +57,14 @@ def lengthen(
     before it is written; out=None writes nothing. `force` replaces a model that is there.
     """
     place = None if out is None else _place(Path(out), force=force)
-    where = {"revision": revision, "cache_dir": cache_dir, "token": token}
-    loaded = load_model(source, task, **where, local_files_only=local_files_only)
+    loaded = load_model(
+        source,
+        task,
+        revision=revision,
+        cache_dir=cache_dir,
+        token=token,
+        local_files_only=local_files_only,
+    )
     if place is not None and loaded.folder.resolve().is_relative_to(place.resolve()):
         raise bad("out", "another folder than the source's", str(out))
     old, dtype = loaded.model, loaded.model.backbone.word_embeddings.weight.dtype

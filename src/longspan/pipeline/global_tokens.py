@@ -49,10 +49,10 @@ class Globals:
         if isinstance(value, Globals):
             return value
         if isinstance(value, Mapping):
-            return Globals(**value)
+            return Globals(**value)  # type: ignore[arg-type]
         if isinstance(value, (Sequence, np.ndarray)) and not isinstance(value, str):
             return Globals(indices=list(value))
-        return Globals(rule=value)  # type: ignore[arg-type]
+        return Globals(rule=value)
 
     def resolve(self, encodings: Sequence[Encoding]) -> list[tuple[int, ...]]:
         """Each document's global tokens, in order."""

@@ -1,6 +1,6 @@
 """Answer: the stretch of a text that answers a question, found in the whole document at once."""
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import TypedDict
 
 import numpy as np
@@ -16,6 +16,7 @@ from longspan.nn.heads import DeepSpanHead, SpanHead
 from longspan.pipeline import inputs
 from longspan.pipeline.documents import Document, Found, ReadingInfo
 from longspan.pipeline.inputs import Inputs
+from longspan.pipeline.options import ReadingOptions
 from longspan.pipeline.packing import Batch
 from longspan.pipeline.run import Pipeline, Results, by_document, head_output
 from longspan.shapes import BoolArray, FloatArray
@@ -25,6 +26,20 @@ from longspan.tasks.metrics import squad
 
 TokenSpan = tuple[int, int]
 _NONE = "Give [] for a document without an answer."
+
+
+class Question(TypedDict):
+    """A question about a text."""
+
+    question: str
+    context: str
+
+
+class AnswerOptions(ReadingOptions, total=False):
+    """What an answer may be, beside how documents are read."""
+
+    max_answer_len: int
+    handle_impossible_answer: bool
 
 
 class Span(TypedDict):
@@ -179,22 +194,18 @@ def answer(
     pipeline: Pipeline,
     question: object,
     context: object,
-    *,
     top_k: int,
-    max_answer_len: int,
-    handle_impossible_answer: bool,
-    options: Mapping[str, object],
+    options: AnswerOptions,
 ) -> Results[Answer | Found[Span]]:
     """The answers to each question; a single one where top_k is 1."""
-    taken = questions(question, context)
-    most, longest = whole("top_k", top_k, 1), whole("max_answer_len", max_answer_len, 1)
+    taken, rest = questions(question, context), dict(options)
+    most, longest = whole("top_k", top_k, 1), whole("max_answer_len", rest.pop("max_answer_len", 30), 1)
+    impossible = bool(rest.pop("handle_impossible_answer", False))
     encodings = pipeline.tokenizer.encode_many(taken.items)
-    read = pipeline.read(ANSWER.reading, taken.names, encodings, step, options)
+    read = pipeline.read(ANSWER.reading, taken.names, encodings, step, rest)
     results: list[Answer | Found[Span]] = []
     for (_, text), (document, outputs) in zip(taken.items, read, strict=True):
-        best = decode(
-            text, document, outputs, top_k=most, longest=longest, impossible=handle_impossible_answer
-        )
+        best = decode(text, document, outputs, top_k=most, longest=longest, impossible=impossible)
         info = document.reading.info()
         results.append({**best[0], **info} if most == 1 else Found(best, document.reading))
     return Results(results, taken.single)

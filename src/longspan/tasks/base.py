@@ -13,6 +13,11 @@ from longspan.pipeline.documents import ReadingRules
 from longspan.pipeline.global_tokens import Rule
 
 
+def no_run(*inputs: object, **options: object) -> object:
+    """What a task without a verb and without `run` does."""
+    raise NotImplementedError("Give the Task a `run`, or Reader a verb of its name.")
+
+
 @dataclass(frozen=True, kw_only=True)
 class Task:
     """Everything that depends on the task: add one by writing a file with such a value and registering it."""
@@ -47,6 +52,8 @@ class Task:
     "Whether the labels may exclude each other or not, or be numbers (`problem_type`)."
     head_dropout: bool = False
     "Whether the head drops at a rate that checkpoints may set (`classifier_dropout`)."
+    run: Callable[..., object] = no_run
+    "(pipeline, *inputs, **options) to results: what calling a Reader does, if it has no verb for the task."
     disk_name: str = ""
     "What precedes the head's tensors in files of our own types, if it is not the name."
 

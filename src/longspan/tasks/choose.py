@@ -22,6 +22,13 @@ from longspan.tasks.losses import group_logsumexp, mean
 from longspan.tasks.metrics import accuracy
 
 
+class Prompt(TypedDict):
+    """A text and what may follow it."""
+
+    prompt: str
+    choices: Sequence[str]
+
+
 class Chosen(TypedDict):
     """The best choice, and how likely each is."""
 

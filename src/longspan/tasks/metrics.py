@@ -53,7 +53,7 @@ def spearman(predicted: Sequence[float], expected: Sequence[float]) -> dict[str,
     1.0
     """
     ranks = [_ranks(np.asarray(values, np.float64)) for values in (predicted, expected)]
-    return {"spearman": float(np.corrcoef(*ranks)[0, 1])}
+    return {"spearman": float(np.corrcoef(ranks[0], ranks[1])[0, 1])}
 
 
 def rouge(predicted: Sequence[str], expected: Sequence[str]) -> dict[str, float]:

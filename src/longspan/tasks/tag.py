@@ -1,9 +1,9 @@
 """Tag: a label for every token, and the entities that tokens of like labels make."""
 
 import json
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from functools import partial
-from typing import NamedTuple, TypedDict
+from typing import NamedTuple, NotRequired, TypedDict, cast
 
 import numpy as np
 from torch import Tensor
@@ -16,6 +16,7 @@ from longspan.nn.chunked_cross_entropy import IGNORE_INDEX
 from longspan.nn.heads import TokenHead
 from longspan.pipeline import inputs
 from longspan.pipeline.documents import Document, Found
+from longspan.pipeline.options import ReadingOptions
 from longspan.pipeline.packing import Batch
 from longspan.pipeline.run import Pipeline, Results, by_document, head_output
 from longspan.shapes import FloatArray
@@ -27,16 +28,23 @@ STRATEGIES = ("none", "simple", "first", "average", "max")
 """Tokens as they are, or entities: of tokens, or of words labeled by their first, mean or surest token."""
 
 
-class Entity(TypedDict, total=False):
+class Entity(TypedDict):
     """A labeled token (entity, index), or an entity of several (entity_group); start and end count characters."""
 
-    entity: str
-    entity_group: str
+    entity: NotRequired[str]
+    entity_group: NotRequired[str]
     score: float
-    index: int
+    index: NotRequired[int]
     word: str
     start: int
     end: int
+
+
+class TagOptions(ReadingOptions, total=False):
+    """How entities are made of tokens, beside how documents are read."""
+
+    aggregation_strategy: str
+    ignore_labels: Sequence[str]
 
 
 def build(backbone: Backbone, *, labels: int) -> TaskModel:
@@ -191,16 +199,15 @@ def tag(
     pipeline: Pipeline,
     texts: object,
     labels: Sequence[str],
-    aggregation_strategy: str,
-    ignore_labels: Sequence[str],
-    options: Mapping[str, object],
+    options: TagOptions,
 ) -> Results[Found[Entity]]:
     """The entities of each text."""
-    taken = inputs.texts("texts", texts)
-    strategy = one_of("aggregation_strategy", aggregation_strategy, STRATEGIES)
+    taken, rest = inputs.texts("texts", texts), dict(options)
+    strategy = one_of("aggregation_strategy", rest.pop("aggregation_strategy", "none"), STRATEGIES)
+    ignored = cast(Sequence[str], rest.pop("ignore_labels", ("O",)))
     encodings = pipeline.tokenizer.encode_many(taken.items)
-    read = pipeline.read(TAG.reading, taken.names, encodings, step, options)
-    how = tagger(pipeline.tokenizer, labels, strategy, ignore_labels)
+    read = pipeline.read(TAG.reading, taken.names, encodings, step, rest)
+    how = tagger(pipeline.tokenizer, labels, strategy, ignored)
     results = [
         Found(decode(how, text, document, outputs), document.reading)
         for text, (document, outputs) in zip(taken.items, read, strict=True)

@@ -247,7 +247,9 @@ def test_labels_come_in_order_and_without_gaps() -> None:
 def test_what_hugging_face_would_compute_otherwise_is_not_saved_as_its(
     kind: type[EncoderConfig], wrong: str
 ) -> None:
-    usual: dict[str, Any] = {"buckets": 32, "token_types": 0, "position_offset": 2} if kind is MPNetConfig else {}
+    usual: dict[str, Any] = (
+        {"buckets": 32, "token_types": 0, "position_offset": 2} if kind is MPNetConfig else {}
+    )
     plain, other = kind(**usual), kind(**usual | {wrong: 0.1 if wrong == "activation_dropout" else True})
     assert family_of(plain, {}).why_not(plain, "encode") is None
     has_words = kind is BigBirdConfig and wrong == "rescale_embeddings"

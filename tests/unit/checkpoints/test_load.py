@@ -100,7 +100,9 @@ def test_a_bare_body_can_be_saved(tmp_path: Path) -> None:
     body = Longformer(LONGFORMER)
     save_model(body, tmp_path)
     assert all(
-        map(torch.equal, body.state_dict().values(), load_model(tmp_path).model.backbone.state_dict().values())
+        map(
+            torch.equal, body.state_dict().values(), load_model(tmp_path).model.backbone.state_dict().values()
+        )
     )
 
 

@@ -36,7 +36,9 @@ ENCODERS: dict[str, EncoderConfig] = {
     "etc": EtcConfig(**SMALL, radius=7, token_types=2),
     "stitched": StitchedConfig(**SMALL, radius=5, block=16, positions=64, token_types=0),
     "mpnet": MPNetConfig(**SMALL, positions=64),
-    "windowed bert": BertConfig(**SMALL, radius=6, token_types=0, position_offset=2, norm_eps=1e-5, positions=64),
+    "windowed bert": BertConfig(
+        **SMALL, radius=6, token_types=0, position_offset=2, norm_eps=1e-5, positions=64
+    ),
     "bert with types": BertConfig(**SMALL, positions=64),
     "dilated": LongformerConfig(**SMALL, radius=4, dilation=(1, (1, 2, 3)), token_types=0, positions=64),
     "led with types": LongformerConfig(**SMALL, radius=4, positions=64),

@@ -45,7 +45,9 @@ def ids(count: int) -> torch.Tensor:
 def reader(**options: Any) -> Reader:
     sizes = SIZES | {"vocab_size": VOCABULARY, "positions": POSITIONS, "init_std": 0.3}
     torch.manual_seed(5)
-    config = StitchedConfig(**sizes, **{"block": 16, "radius": 5, "stitching": 1, "sif_weights": True} | options)
+    config = StitchedConfig(
+        **sizes, **{"block": 16, "radius": 5, "stitching": 1, "sif_weights": True} | options
+    )
     model = build(config, "encode", pooling="sif").eval()
     torch.nn.init.uniform_(model.head.get_parameter("sif.weight"), 0.2, 1.0)
     return Reader(model, tokenizer("bert"), overflow="window")

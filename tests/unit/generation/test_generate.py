@@ -15,7 +15,10 @@ from longspan.generation.search import BeamSearch, Hypothesis, Sampler
 from longspan.layout import Layout
 from unit.generation.tiny import DOCUMENTS, END, LENGTHS, VOCAB, ids, writer
 
-GREEDY, BEAMS = GenerationConfig(max_new_tokens=14), GenerationConfig(num_beams=4, num_return_sequences=3, max_new_tokens=14, no_repeat_ngram_size=3)
+GREEDY, BEAMS = (
+    GenerationConfig(max_new_tokens=14),
+    GenerationConfig(num_beams=4, num_return_sequences=3, max_new_tokens=14, no_repeat_ngram_size=3),
+)
 
 
 @pytest.fixture(scope="module")
@@ -45,7 +48,9 @@ def without_memory(model: Seq2SeqLM, document: torch.Tensor, options: Generation
     return search.results()
 
 
-@pytest.mark.parametrize("options", [GREEDY, BEAMS, BEAMS.but(min_new_tokens=14)], ids=["greedy", "num_beams", "long"])
+@pytest.mark.parametrize(
+    "options", [GREEDY, BEAMS, BEAMS.but(min_new_tokens=14)], ids=["greedy", "num_beams", "long"]
+)
 @pytest.mark.parametrize("ending", [-2.0, 4.0])
 def test_what_is_kept_between_steps_changes_nothing(options: GenerationConfig, ending: float) -> None:
     model = writer(ending=ending)
@@ -66,14 +71,20 @@ def test_more_rows_than_there_is_room_for_at_once_are_kept_too(
 
 
 def test_texts_longer_than_a_tile_see_all_of_themselves() -> None:
-    model, options = writer(positions=75, ending=-9.0), GenerationConfig(max_new_tokens=70, min_new_tokens=70, no_repeat_ngram_size=2)
+    model, options = (
+        writer(positions=75, ending=-9.0),
+        GenerationConfig(max_new_tokens=70, min_new_tokens=70, no_repeat_ngram_size=2),
+    )
     (found, *_) = generate(model, ids(), DOCUMENTS, options)
     (plain,) = without_memory(model, ids()[: LENGTHS[0]], options)
     assert found[0].tokens == plain.tokens
     assert len(plain.tokens) == 70
 
 
-@pytest.mark.parametrize("options", [GREEDY, BEAMS.but(num_return_sequences=1), BEAMS.but(num_return_sequences=1, early_stopping=True)])
+@pytest.mark.parametrize(
+    "options",
+    [GREEDY, BEAMS.but(num_return_sequences=1), BEAMS.but(num_return_sequences=1, early_stopping=True)],
+)
 @pytest.mark.parametrize("ending", [-2.0, 4.0])
 def test_the_tokens_told_are_the_tokens_of_the_texts(options: GenerationConfig, ending: float) -> None:
     model = writer(ending=ending)
@@ -104,7 +115,9 @@ def test_a_listener_ends_one_text_and_not_the_others(model: Seq2SeqLM, options: 
 
 @pytest.mark.parametrize("options", [GREEDY, BEAMS, GenerationConfig(do_sample=True, num_return_sequences=2)])
 @pytest.mark.parametrize("after", [0, 4])
-def test_all_stops_on_request_with_what_there_is(model: Seq2SeqLM, options: GenerationConfig, after: int) -> None:
+def test_all_stops_on_request_with_what_there_is(
+    model: Seq2SeqLM, options: GenerationConfig, after: int
+) -> None:
     asked = 0
 
     def stop() -> bool:
@@ -137,7 +150,9 @@ def test_a_listener_hears_the_rest_when_all_is_stopped(model: Seq2SeqLM) -> None
 
 
 def test_draws_depend_on_the_generator_and_the_document_alone(model: Seq2SeqLM) -> None:
-    options = GenerationConfig(do_sample=True, num_return_sequences=4, max_new_tokens=12, temperature=2.0, top_k=20, top_p=0.9)
+    options = GenerationConfig(
+        do_sample=True, num_return_sequences=4, max_new_tokens=12, temperature=2.0, top_k=20, top_p=0.9
+    )
 
     def written(seed: int, documents: int = 3) -> list[list[tuple[int, ...]]]:
         layout = Layout.packed(LENGTHS[:documents], marked=[[0]] * documents)
@@ -161,9 +176,15 @@ def test_few_words_to_draw_from_are_few(model: Seq2SeqLM, narrow: dict[str, Any]
 @pytest.mark.parametrize(
     ("wrong", "told"),
     [
-        ({"max_new_tokens": 32}, "`max_new_tokens` must be at most 31, as many as there are positions, but is 32."),
+        (
+            {"max_new_tokens": 32},
+            "`max_new_tokens` must be at most 31, as many as there are positions, but is 32.",
+        ),
         ({"min_new_tokens": 32}, "`min_new_tokens` must be at most 31"),
-        ({"forced_bos_token_id": VOCAB}, f"`forced_bos_token_id` must be below {VOCAB}, the number of words, but is {VOCAB}."),
+        (
+            {"forced_bos_token_id": VOCAB},
+            f"`forced_bos_token_id` must be below {VOCAB}, the number of words, but is {VOCAB}.",
+        ),
         ({"forced_eos_token_id": 99}, "`forced_eos_token_id` must be below"),
         ({"bad_words_ids": [[1], [2, 50]]}, f"`bad_words_ids` must be below {VOCAB}"),
     ],
@@ -185,7 +206,9 @@ def test_several_texts_cannot_be_streamed(model: Seq2SeqLM) -> None:
         generate(model, ids(), DOCUMENTS, BEAMS, on_token=print)
 
 
-@pytest.mark.parametrize("options", [GREEDY, BEAMS, GenerationConfig(do_sample=True), GREEDY.but(forced_bos_token_id=5)])
+@pytest.mark.parametrize(
+    "options", [GREEDY, BEAMS, GenerationConfig(do_sample=True), GREEDY.but(forced_bos_token_id=5)]
+)
 def test_a_damaged_model_is_told(options: GenerationConfig) -> None:
     model = writer()
     with torch.no_grad():
@@ -195,7 +218,12 @@ def test_a_damaged_model_is_told(options: GenerationConfig) -> None:
 
 
 def test_the_end_is_the_last_token_or_the_text_is_as_long_as_it_may_be() -> None:
-    for texts in generate(writer(ending=3.0), ids(), DOCUMENTS, GenerationConfig(num_beams=3, num_return_sequences=3, max_new_tokens=8)):
+    for texts in generate(
+        writer(ending=3.0),
+        ids(),
+        DOCUMENTS,
+        GenerationConfig(num_beams=3, num_return_sequences=3, max_new_tokens=8),
+    ):
         for text in texts:
             assert (text.tokens[-1] == END) or len(text.tokens) == 8
             assert END not in text.tokens[:-1]

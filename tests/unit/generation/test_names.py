@@ -29,7 +29,9 @@ def test_lengths_may_count_the_start_token(options: dict[str, Any], expected: di
 
 
 def test_two_lengths_that_contradict_each_other_are_refused() -> None:
-    with pytest.raises(InputError, match=r"`max_new_tokens` and `max_length` must agree.* Give one of the two"):
+    with pytest.raises(
+        InputError, match=r"`max_new_tokens` and `max_length` must agree.* Give one of the two"
+    ):
         new_token_lengths({"max_new_tokens": 142, "max_length": 142})
     with pytest.raises(InputError, match="`max_length` must be a whole number"):
         new_token_lengths({"max_length": "long"})

@@ -14,7 +14,10 @@ from longspan.generation.config import GenerationConfig
         ({"num_beams": 0}, "`num_beams` must be at least 1, but is 0."),
         ({"num_beams": 2.0}, "`num_beams` must be a whole number"),
         ({"max_new_tokens": 0}, "`max_new_tokens` must be at least 1"),
-        ({"max_new_tokens": 3, "min_new_tokens": 4}, "`min_new_tokens` must be at most `max_new_tokens`, 3, but is 4."),
+        (
+            {"max_new_tokens": 3, "min_new_tokens": 4},
+            "`min_new_tokens` must be at most `max_new_tokens`, 3, but is 4.",
+        ),
         ({"num_return_sequences": 2}, "`num_return_sequences` must be at most `num_beams`, 1, but is 2."),
         ({"do_sample": True, "num_beams": 2}, "`num_beams` must be 1 where words are sampled"),
         ({"do_sample": "yes"}, "`do_sample` must be one of True, False"),

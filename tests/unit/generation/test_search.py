@@ -47,7 +47,9 @@ def test_beams_that_hold_all_texts_find_the_best_by_the_penalised_score(form: st
 def test_what_is_certain_only_grows_and_begins_the_best_text(beams: int, early: Any) -> None:
     early_tokens = 0
     for seed in range(12):
-        options = GenerationConfig(num_beams=beams, max_new_tokens=14, early_stopping=early, length_penalty=seed % 4 - 1.0)
+        options = GenerationConfig(
+            num_beams=beams, max_new_tokens=14, early_stopping=early, length_penalty=seed % 4 - 1.0
+        )
         search, heard = BeamSearch(options, START, END), []
         for more in steps(search, seed=seed, vocab=13, ending=seed % 3):
             if more:
@@ -67,7 +69,14 @@ def test_no_text_stands_twice_among_few_words() -> None:
 def test_a_beam_search_ends_where_nothing_is_allowed() -> None:
     """Every word once, and not the end: then there is nothing left."""
     every = tuple((word,) for word in range(4, 9))
-    options = GenerationConfig(num_beams=3, num_return_sequences=3, max_new_tokens=9, min_new_tokens=9, no_repeat_ngram_size=1, bad_words_ids=every)
+    options = GenerationConfig(
+        num_beams=3,
+        num_return_sequences=3,
+        max_new_tokens=9,
+        min_new_tokens=9,
+        no_repeat_ngram_size=1,
+        bad_words_ids=every,
+    )
     found = best(options, seed=3, vocab=9)
     assert [sorted(text.tokens) for text in found] == [[2, 3]] * 2
     assert found[0].tokens != found[1].tokens
@@ -83,7 +92,9 @@ def test_a_text_ends_where_no_word_is_allowed() -> None:
     assert len(draws.results()) == 3
 
 
-@pytest.mark.parametrize("search", [BeamSearch(GenerationConfig(num_beams=2), START, END), Sampler(GenerationConfig(), START, END)])
+@pytest.mark.parametrize(
+    "search", [BeamSearch(GenerationConfig(num_beams=2), START, END), Sampler(GenerationConfig(), START, END)]
+)
 @pytest.mark.parametrize("value", [torch.nan, torch.inf])
 def test_scores_that_are_no_numbers_are_told(search: BeamSearch | Sampler, value: float) -> None:
     wrong = torch.zeros(1, 7)
@@ -95,7 +106,9 @@ def test_scores_that_are_no_numbers_are_told(search: BeamSearch | Sampler, value
 def test_draws_are_as_frequent_as_they_are_likely() -> None:
     count = 1000
     draws = Sampler(
-        GenerationConfig(do_sample=True, num_return_sequences=count, temperature=0.8, top_k=5, top_p=0.9, max_new_tokens=1),
+        GenerationConfig(
+            do_sample=True, num_return_sequences=count, temperature=0.8, top_k=5, top_p=0.9, max_new_tokens=1
+        ),
         START,
         END,
         torch.Generator().manual_seed(0),

@@ -111,7 +111,9 @@ def test_pooled_slots_carry_what_the_first_level_saw() -> None:
 @pytest.mark.parametrize("length", [1, 2])
 def test_a_tiny_document_is_known_at_once(length: int) -> None:
     layout = Layout.packed([length])
-    assert receptive_field(LongformerConfig(**SIZES, radius=2).attention(layout), layout, heads=2).complete == 1
+    assert (
+        receptive_field(LongformerConfig(**SIZES, radius=2).attention(layout), layout, heads=2).complete == 1
+    )
 
 
 @pytest.mark.parametrize(

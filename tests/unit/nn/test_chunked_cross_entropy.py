@@ -97,7 +97,9 @@ def test_without_gradients_none_are_computed(monkeypatch: pytest.MonkeyPatch) ->
     monkeypatch.setattr(torch, "zeros_like", None)
     x, weight, bias, labels = given(13)
     with torch.no_grad():
-        torch.testing.assert_close(chunked_cross_entropy(x, weight, bias, labels), plain(x, weight, bias, labels))
+        torch.testing.assert_close(
+            chunked_cross_entropy(x, weight, bias, labels), plain(x, weight, bias, labels)
+        )
 
 
 @pytest.mark.parametrize("rows", [0, 7])

@@ -85,7 +85,12 @@ def test_no_answer_takes_every_window_to_say_so() -> None:
 
 def test_a_context_of_no_tokens_has_no_answer() -> None:
     found = decode(
-        CONTEXT, pieces_of([range(0)]), [np.zeros((5, 2), np.float32)], top_k=1, max_new_tokens=3, impossible=False
+        CONTEXT,
+        pieces_of([range(0)]),
+        [np.zeros((5, 2), np.float32)],
+        top_k=1,
+        max_new_tokens=3,
+        impossible=False,
     )
     assert found == [{"score": 0.0, "start": 0, "end": 0, "answer": ""}]
 

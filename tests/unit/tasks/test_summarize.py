@@ -164,7 +164,9 @@ def test_the_first_token_is_global_unless_others_are_chosen() -> None:
     encodings = [tokenizer("longformer").encode(CORPUS[0])]
 
     def marked(**options: Any) -> list[int]:
-        (found,) = prepare(writer(), TASKS["summarize"].reading, ["text"], encodings, Options().but(**options))
+        (found,) = prepare(
+            writer(), TASKS["summarize"].reading, ["text"], encodings, Options().but(**options)
+        )
         return [int(row) for row in found.marked.nonzero()[0]]
 
     assert marked() == [0]
@@ -185,7 +187,10 @@ def test_the_first_token_is_global_unless_others_are_chosen() -> None:
         ({"max_length": 5, "max_new_tokens": 5}, "`max_length` and `max_new_tokens` must agree"),
         ({"num_beams": 2, "do_sample": True}, "`num_beams` must be 1 where words are sampled"),
         ({"temperature": 0.5}, "given with do_sample=True"),
-        ({"max_new_tokens": 5, "min_new_tokens": 6}, "`min_new_tokens` must be at most `max_new_tokens`, 5, but is 6"),
+        (
+            {"max_new_tokens": 5, "min_new_tokens": 6},
+            "`min_new_tokens` must be at most `max_new_tokens`, 5, but is 6",
+        ),
         ({"max_new_tokens": 25}, "`max_new_tokens` must be at most 24, as many as there are positions"),
         ({"min_new_tokens": 25}, "`min_new_tokens` must be at most `max_new_tokens`, 24, but is 25"),
         ({"num_return_sequences": "two"}, "`num_return_sequences` must be a whole number"),
@@ -218,9 +223,20 @@ def test_a_bar_counts_documents(capsys: pytest.CaptureFixture[str]) -> None:
 
 def test_a_model_without_a_say_writes_as_papers_do() -> None:
     own = summarize.own_style({"d_model": 16, "forced_eos_token_id": 2}, {"early_stopping": None})
-    assert own == {"num_beams": 4, "length_penalty": 2.0, "no_repeat_ngram_size": 3, "early_stopping": True, "forced_eos_token_id": 2}
+    assert own == {
+        "num_beams": 4,
+        "length_penalty": 2.0,
+        "no_repeat_ngram_size": 3,
+        "early_stopping": True,
+        "forced_eos_token_id": 2,
+    }
     found = chosen({}, own)
-    assert (found.num_beams, found.max_new_tokens, found.min_new_tokens, found.do_sample) == (4, 256, 0, False)
+    assert (found.num_beams, found.max_new_tokens, found.min_new_tokens, found.do_sample) == (
+        4,
+        256,
+        0,
+        False,
+    )
     assert chosen({}, own, positions=100).longest == 100
 
 
@@ -240,7 +256,13 @@ def test_the_models_own_way_gives_way() -> None:
 
     def given(**asked: Any) -> tuple[Any, ...]:
         found = chosen(asked, own)
-        return found.num_beams, found.max_new_tokens, found.min_new_tokens, found.num_return_sequences, found.top_k
+        return (
+            found.num_beams,
+            found.max_new_tokens,
+            found.min_new_tokens,
+            found.num_return_sequences,
+            found.top_k,
+        )
 
     assert given() == (4, 141, 55, 1, None)
     assert given(max_new_tokens=20) == (4, 20, 20, 1, None)
@@ -248,13 +270,17 @@ def test_the_models_own_way_gives_way() -> None:
     assert given(min_new_tokens=200) == (4, 200, 200, 1, None)
     assert given(num_return_sequences=6) == (6, 141, 55, 6, None)
     assert given(do_sample=True, num_return_sequences=6) == (1, 141, 55, 6, 50)
-    with pytest.raises(InputError, match=r"`num_return_sequences` must be at most `num_beams`, 2, but is 3\.$"):
+    with pytest.raises(
+        InputError, match=r"`num_return_sequences` must be at most `num_beams`, 2, but is 3\.$"
+    ):
         given(num_return_sequences=3, num_beams=2)
 
 
 def test_a_folder_that_contradicts_itself_is_named() -> None:
     own = {"num_beams": 4, "do_sample": True}
-    with pytest.raises(InputError, match=r"`num_beams` must be 1 .*\. The model's own settings are {'num_beams': 4"):
+    with pytest.raises(
+        InputError, match=r"`num_beams` must be 1 .*\. The model's own settings are {'num_beams': 4"
+    ):
         chosen({}, own)
     assert chosen({"do_sample": False}, own).beams == 4
 
@@ -264,7 +290,12 @@ def test_words_that_the_tokenizer_does_not_know_are_left_out() -> None:
     beyond = known.vocab_size
     assert beyond < writer().config.vocab_size
     pieces: list[str] = []
-    options: dict[str, Any] = {"num_beams": 1, "max_new_tokens": 2, "forced_bos_token_id": beyond, "forced_eos_token_id": known.id_of("a")}
+    options: dict[str, Any] = {
+        "num_beams": 1,
+        "max_new_tokens": 2,
+        "forced_bos_token_id": beyond,
+        "forced_eos_token_id": known.id_of("a"),
+    }
     assert texts(summariser().summarize(CORPUS[0], **options, stream=pieces.append)) == ["a"]
     assert pieces == ["a"]
 
@@ -276,5 +307,7 @@ def test_what_is_saved_summarises_alike(tmp_path: Path) -> None:
     assert after.task == "summarize"
     assert after.generation == before.generation
     assert (
-        after.summarize(CORPUS) == before.summarize(CORPUS) == before.summarize(CORPUS, num_beams=3, max_new_tokens=11)
+        after.summarize(CORPUS)
+        == before.summarize(CORPUS)
+        == before.summarize(CORPUS, num_beams=3, max_new_tokens=11)
     )

@@ -167,9 +167,10 @@ class PoolingformerAttention(LongformerAttention):
         q, k, v = qkv.view(len(x), 3, self.heads, -1).unbind(1)  # (N, 3C) -> (N, H, D)
         near = attention(q, k, v, pairs, terms=biases, dropout=fresh_dropout(self)).flatten(1)
         near = self.global_projections.write(near, x, global_rows, biases)
-        return self.second(
+        context: Tensor = self.second(
             x, near, qkv, self.qkv, pooled, biases, dropout=fresh_dropout(self), scratch=scratch
         )
+        return context
 
 
 class Poolingformer(Backbone):
@@ -201,7 +202,7 @@ class Poolingformer(Backbone):
         slots = Slots.of(layout, config.kernel, config.stride)
         inputs = []
         for layer in named:
-            pooled = ()
+            pooled: tuple[PooledKeys, ...] = ()
             if "pooled" in layer:
                 pooled = (PooledKeys(slots, layer["pooled"].plan(config.heads, labels)),)
             inputs.append((layer["window"].plan(config.heads, labels), rows, biases, *pooled))

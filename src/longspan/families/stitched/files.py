@@ -6,7 +6,6 @@ from longspan.families.bert.files import BERT
 from longspan.families.stitched.lengthen import TO_STITCHED
 from longspan.families.stitched.model import StitchedConfig
 
-_MINILM = {"width": 384, "layers": 6, "feed_forward": 1536}
 STITCHED = replace(
     BERT,
     model_type="stitched",
@@ -18,5 +17,5 @@ STITCHED = replace(
     own_only=True,
     cannot=lambda config: "blocks that are read apart",
     lengthening=TO_STITCHED,
-    presets={"default": StitchedConfig(**_MINILM, sif_weights=True)},
+    presets={"default": StitchedConfig(width=384, layers=6, feed_forward=1536, sif_weights=True)},
 )
