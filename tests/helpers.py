@@ -5,10 +5,11 @@ import pytest
 
 from longspan.engine import backends
 from longspan.engine.plan import Plan
+from longspan.families.task_model import TaskModel
 from longspan.layout import Layout
 from longspan.patterns.base import Pattern
 from longspan.shapes import IntArray
-from longspan.tasks.registry import TASKS
+from longspan.tasks.registry import TASKS, task_of
 
 
 def dense_counts(plan: Plan) -> IntArray:
@@ -50,3 +51,8 @@ READING = [task.name for task in TASKS.values() if task.backbones != "decoder"]
 """What an encoder can do."""
 WRITING = [task.name for task in TASKS.values() if task.backbones != "encoder"]
 """What a model with a decoder can do."""
+
+
+def task_name(model: TaskModel) -> str:
+    """What a model does."""
+    return task_of(model.architecture).name

@@ -8,6 +8,7 @@ import torch
 import transformers
 from torch import Tensor
 
+from helpers import task_name
 from longspan.checkpoints.load import load_model
 from longspan.checkpoints.matching import is_tied, pieces
 from longspan.families.registry import read_config
@@ -98,7 +99,7 @@ def same_gradients(theirs: Any, ours: TaskModel, given: Tensor, expected: Tensor
     (expected * weights).sum().backward()
     (given * weights).sum().backward()
     family, _ = read_config(theirs.config.to_dict())
-    table = family.table(ours.task, "" if ours.task == "encode" else family.prefix)
+    table = family.table(ours.architecture, "" if ours.architecture == "Model" else family.prefix)
     wanted = dict(theirs.named_parameters(remove_duplicate=False))
     for name, parameter in ours.named_parameters():
         gradient = torch.zeros_like(parameter) if parameter.grad is None else parameter.grad
@@ -123,4 +124,4 @@ def output(answer: Any) -> Tensor:
 
 def hidden(model: TaskModel) -> Any:
     """What gives the same as transformers' class: the body for the bare model, else all of it."""
-    return model.backbone if model.task == "encode" else model
+    return model.backbone if task_name(model) == "encode" else model

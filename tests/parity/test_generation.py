@@ -231,7 +231,7 @@ def test_the_same_beams_win_in_float32_where_the_choice_is_clear(
     advance = BeamSearch.advance
 
     def measured(self: BeamSearch, logits: Tensor, rows: IntArray) -> bool:
-        totals = (logits + self.scores[:, None]).flatten().topk(2 * self.options.num_beams + 1).values
+        totals = (logits + self.scores[:, None]).flatten().topk(2 * self.config.num_beams + 1).values
         gap = float((totals[:-1] - totals[1:]).nan_to_num(torch.inf).min())
         margins[id(self)] = min(gap, margins.get(id(self), torch.inf))
         return advance(self, logits, rows)

@@ -155,4 +155,4 @@ def test_an_encoder_of_two_levels_before_a_decoder_is_a_model_of_ours(tmp_path: 
     again = load_model(tmp_path / "long")
     assert isinstance(again.model.backbone.config, Seq2SeqConfig)
     assert isinstance(again.model.config, PoolingformerConfig)
-    assert again.model.get_parameter("head.decoder.weight") is again.model.backbone.embeddings.words.weight
+    assert again.model.get_parameter("head.decoder.weight") is again.model.backbone.word_embeddings.weight

@@ -8,6 +8,7 @@ import torch
 import transformers
 from torch import Tensor
 
+from helpers import task_name
 from longspan.checkpoints.load import load_model
 from longspan.families.task_model import TaskModel
 from longspan.layout import Layout
@@ -117,12 +118,12 @@ def expected(theirs: Any, head: str, ids: Sequence[Tensor], texts: Sequence[Tens
 def given(ours: TaskModel, ids: Sequence[Tensor], texts: Sequence[Tensor], *, marked: bool) -> Tensor:
     """What we compute of all documents at once."""
     layout, written = layout_of(ids, marked=marked), layout_of(texts)
-    if ours.task == "encode":
+    if task_name(ours) == "encode":
         body: Any = ours.backbone
         found: Tensor = body.decode(
             body(torch.cat(list(ids)), layout), layout, torch.cat(list(texts)), written
         )
-    elif ours.task == "summarize":
+    elif task_name(ours) == "summarize":
         found = ours(torch.cat(list(ids)), layout, torch.cat(list(texts)), written)
     else:
         found = ours(torch.cat(list(ids)), layout)

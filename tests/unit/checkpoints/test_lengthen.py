@@ -102,7 +102,7 @@ def test_a_bert_gets_a_row_for_padding_and_its_global_projections_are_copies() -
 def test_a_decoder_stays_tied_or_apart() -> None:
     tied = tiny("fill")
     new = lengthened(tied, 100)
-    assert new.get_parameter("head.decoder.weight") is new.backbone.embeddings.words.weight
+    assert new.get_parameter("head.decoder.weight") is new.backbone.word_embeddings.weight
     tied.head.decoder.weight = torch.nn.Parameter(torch.randn(41, 12))  # type: ignore[union-attr]
     new = lengthened(tied, 100)
     assert new.get_parameter("head.decoder.weight") is tied.get_parameter("head.decoder.weight")
@@ -148,7 +148,7 @@ def test_a_period_limits_where_both_are_equal(folder: Path) -> None:
 def test_half_types_are_kept(tmp_path: Path) -> None:
     save_model(tiny("tag").to(torch.bfloat16), tmp_path / "short")
     lengthen(tmp_path / "short", 100, out=tmp_path / "long")
-    weight = load_model(tmp_path / "long").model.backbone.embeddings.words.weight
+    weight = load_model(tmp_path / "long").model.backbone.word_embeddings.weight
     assert weight.dtype == torch.bfloat16
 
 

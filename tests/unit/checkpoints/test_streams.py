@@ -138,7 +138,7 @@ def test_what_is_written_is_what_was_compared(tmp_path: Path) -> None:
     assert report.drift[0].tokens == report.equal_up_to == 21
     again = load_model(tmp_path / "long").model
     assert difference(source, again, 21) < 1e-6
-    assert again.get_parameter("head.decoder.weight") is again.backbone.embeddings.words.weight
+    assert again.get_parameter("head.decoder.weight") is again.backbone.word_embeddings.weight
     assert again(torch.arange(150) % 41, Layout.packed([150])).shape == (150, 41)
 
 

@@ -43,7 +43,7 @@ def searched(scores: np.ndarray, longest: int) -> tuple[int, int, float]:
 def test_the_best_stretch_is_found(seed: int, longest: int) -> None:
     scores = np.random.default_rng(seed).normal(size=(11, 2)).astype(np.float32) * 3
     document = pieces_of([range(6)])
-    (found,) = decode(CONTEXT, document, [scores], top_k=1, max_new_tokens=longest, impossible=False)
+    (found,) = decode(CONTEXT, document, [scores], top_k=1, longest=longest, impossible=False)
     first, last, score = searched(scores, longest)
     words = document.encoding.offsets[4:10]
     assert found["answer"] == CONTEXT[words[first, 0] : words[last, 1]].strip()
@@ -56,7 +56,7 @@ def test_the_best_of_several_windows_wins_and_no_stretch_is_given_twice() -> Non
     document = pieces_of([range(4), range(2, 6)])
     first, second = scores[document.pieces[0].rows], scores[document.pieces[1].rows]
     second[4 + 3] = 5.0  # the last word
-    found = decode(CONTEXT, document, [first, second], top_k=30, max_new_tokens=2, impossible=False)
+    found = decode(CONTEXT, document, [first, second], top_k=30, longest=2, impossible=False)
     assert found[0]["answer"] == "kl"
     spans = [(answer["start"], answer["end"]) for answer in found]
     assert len(spans) == len(set(spans)) == 11
@@ -68,9 +68,9 @@ def test_no_answer_is_an_answer_if_asked_for() -> None:
     scores = np.zeros((11, 2), np.float32)
     scores[0] = 4.0
     document = pieces_of([range(6)])
-    (found,) = decode(CONTEXT, document, [scores], top_k=1, max_new_tokens=3, impossible=True)
+    (found,) = decode(CONTEXT, document, [scores], top_k=1, longest=3, impossible=True)
     assert (found["answer"], found["start"], found["end"]) == ("", 0, 0)
-    (found,) = decode(CONTEXT, document, [scores], top_k=1, max_new_tokens=3, impossible=False)
+    (found,) = decode(CONTEXT, document, [scores], top_k=1, longest=3, impossible=False)
     assert found["answer"]
 
 
@@ -79,7 +79,7 @@ def test_no_answer_takes_every_window_to_say_so() -> None:
     first, second = np.zeros((8, 2), np.float32), np.zeros((8, 2), np.float32)
     first[0] = 4.0
     second[5] = 3.0
-    (found,) = decode(CONTEXT, document, [first, second], top_k=1, max_new_tokens=3, impossible=True)
+    (found,) = decode(CONTEXT, document, [first, second], top_k=1, longest=3, impossible=True)
     assert found["answer"] == "ij"
 
 
@@ -89,7 +89,7 @@ def test_a_context_of_no_tokens_has_no_answer() -> None:
         pieces_of([range(0)]),
         [np.zeros((5, 2), np.float32)],
         top_k=1,
-        max_new_tokens=3,
+        longest=3,
         impossible=False,
     )
     assert found == [{"score": 0.0, "start": 0, "end": 0, "answer": ""}]
@@ -104,7 +104,7 @@ def test_a_long_document_takes_little_memory() -> None:
     document = Document(Encoding(zeros, zeros, offsets, source), zeros.astype(bool), [piece])
     scores = np.zeros((size + 1, 2), np.float32)
     scores[40_000, 0] = scores[40_029, 1] = 9.0
-    (found,) = decode("x" * (size + 1), document, [scores], top_k=1, max_new_tokens=30, impossible=False)
+    (found,) = decode("x" * (size + 1), document, [scores], top_k=1, longest=30, impossible=False)
     assert (found["start"], found["end"]) == (40_000, 40_030)
 
 
