@@ -26,7 +26,7 @@ class Highlighter:
         return [(start, end, self._stem_of[word]) for word, start, end in spans if word in self._stem_of]
 
     def parts(self, text: str) -> list[tuple[str, bool]]:
-        """The text in parts, each with whether it is a word of the query; the text is one of those given."""
+        """A text, or a piece of one, in parts, each with whether it is a word of the query."""
         parts, here = [], 0
         for start, end, _ in self._matches(text):
             parts += [(text[here:start], False), (text[start:end], True)]

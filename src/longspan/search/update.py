@@ -4,7 +4,7 @@ import hashlib
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, fields
 from pathlib import Path
-from typing import TYPE_CHECKING, TypedDict
+from typing import TYPE_CHECKING, TypedDict, cast
 
 if TYPE_CHECKING:
     from longspan.reader import Reader
@@ -56,18 +56,11 @@ class Report:
 
     def as_dict(self) -> ReportDict:
         """Plain data for JSON."""
-        return {
-            "added": self.added,
-            "changed": self.changed,
-            "moved": self.moved,
-            "removed": self.removed,
-            "unchanged": self.unchanged,
-            "failed": [{"file": str(path), "reason": reason} for path, reason in self.failed],
-            "skipped": [{"file": str(path), "reason": reason} for path, reason in self.skipped],
-            "n_tokens": self.n_tokens,
-            "truncated": self.truncated,
-            "seconds": self.seconds,
+        lists = {
+            name: [{"file": str(path), "reason": reason} for path, reason in getattr(self, name)]
+            for name in ("failed", "skipped")
         }
+        return cast(ReportDict, vars(self) | lists)
 
     def __str__(self) -> str:
         counts = {name: getattr(self, name) for name in ("added", "changed", "moved", "removed", "unchanged")}
@@ -114,10 +107,8 @@ def is_gone(path: Path) -> bool:
     """Whether there is no such file; a file in a folder that may not be listed is not gone."""
     try:
         path.stat()
-    except (FileNotFoundError, NotADirectoryError):
-        return True
-    except OSError:
-        return False
+    except OSError as error:
+        return isinstance(error, FileNotFoundError | NotADirectoryError)
     return False
 
 

@@ -101,25 +101,14 @@ class View:
         """The passage of a row, with its scores."""
         file = self.files[int(self._owner(np.array([row]))[0])]
         number = file.first + row - file.slot - 1
-        records = self._store.db.rows(
-            "SELECT start, stop, page, line, text FROM passages WHERE id = ?", number
-        )
+        select = "SELECT start, stop, page, line, text FROM passages WHERE id = ?"
+        records = self._store.db.rows(select, number)
         if not records:
             raise damaged(self._store.folder, f"a passage of {file.path} is missing")
-        start, end, page, line, text = records[0]
-        if not isinstance(text, str):
+        passage = dict(zip(("start", "end", "page", "line", "text"), records[0], strict=True))
+        if not isinstance(passage["text"], str):
             raise damaged(self._store.folder, f"a passage of {file.path} is not text")
-        return Hit(
-            file=file.path,
-            page=page,
-            line=line,
-            start=start,
-            end=end,
-            score=score,
-            dense=dense,
-            bm25=words,
-            text=text,
-        )
+        return Hit(file=file.path, score=score, dense=dense, bm25=words, **passage)
 
     def _owner(self, rows: IntArray) -> IntArray:
         """The numbers of the files that rows belong to."""

@@ -49,7 +49,7 @@ def words_of(text: str) -> list[str]:
 
 
 def word_spans(text: str) -> list[tuple[str, int, int]]:
-    """The words of a text, each with its place: it is made of text[start:end].
+    """The words of a text as (word, start, end): the word is text[start:end], normalized.
 
     >>> word_spans("Die ﬁx-it Idee")
     [('die', 0, 3), ('fix', 4, 6), ('it', 7, 9), ('idee', 10, 14)]
@@ -127,8 +127,8 @@ def pack(rows: IntArray, counts: IntArray) -> bytes:
 def unpack(parts: Iterable[tuple[int, bytes]]) -> Postings:
     """The postings of one stem from their parts, each with the row that it counts from.
 
-    >>> found = unpack([(10, pack(np.array([0, 3]), np.array([1, 2])))])
-    >>> found.rows.tolist(), found.counts.tolist()
+    >>> rows, counts = unpack([(10, pack(np.array([0, 3]), np.array([1, 2])))])
+    >>> rows.tolist(), counts.tolist()
     ([10, 13], [1, 2])
     """
     pairs = list(parts)
