@@ -1,6 +1,6 @@
-"""Whole books, read and searched: the commands that one would type, then what a 512-token model would find.
+"""Whole books, read and searched: the commands as you type them, then what a 512-token model would find.
 
-Run by `make demo`. After the first run the model and the index are there, and it takes seconds, offline.
+Run by `make demo`. The second run finds the model and the index in place and takes seconds, offline.
 """
 
 import argparse
@@ -20,30 +20,30 @@ DOCUMENTS, INDEX = "examples/documents", "build/demo"
 FILES = sorted((ROOT / DOCUMENTS).iterdir())
 QUESTIONS: list[dict[str, str]] = json.loads((ROOT / "examples" / "questions.json").read_text("utf-8"))
 FIRST = 512
-"""Tokens that many models read of a document, dropping the rest without a word."""
+"""Tokens that many models read of a document, silently dropping the rest."""
 
 
 def main() -> None:
     """Fetch the model, read the documents, ask the questions, compare."""
     parser = argparse.ArgumentParser(description="Read the documents of examples/ whole, and search them.")
     parser.add_argument("--save", type=Path, metavar="FILE", help="write what was found as JSON")
-    given = parser.parse_args()
+    arguments = parser.parse_args()
     began = time.perf_counter()
     longspan("pull")
     longspan("index", DOCUMENTS, "--index", INDEX, *(["--rebuild"] if outdated() else []))
-    for asked in QUESTIONS:
-        longspan("search", asked["question"], "--index", INDEX, "--top", "1")
+    for question in QUESTIONS:
+        longspan("search", question["question"], "--index", INDEX, "--top", "1")
     with ls.Index.open(ROOT / INDEX) as index:
         facts = compared(index)
     report(facts)
     print(f"\nAll of this took {time.perf_counter() - began:.0f} s. Now ask your own:")
     print(f'.venv/bin/longspan search "Where was the key to the garden?" --index {INDEX}')
-    if given.save:
-        given.save.write_text(json.dumps(facts, indent=1) + "\n", "utf-8")
+    if arguments.save:
+        arguments.save.write_text(json.dumps(facts, indent=1) + "\n", "utf-8")
 
 
 def longspan(*arguments: str) -> None:
-    """Run a command of `longspan`, shown as one types it, from the top of the repository."""
+    """Print a `longspan` command as you would type it, and run it at the top of the repository."""
     typed = [f'"{word}"' if " " in word else word for word in arguments]
     print("$ longspan", *typed, flush=True)
     command = [sys.executable, "-m", "longspan", *arguments]
@@ -54,7 +54,7 @@ def longspan(*arguments: str) -> None:
 
 
 def outdated() -> bool:
-    """Whether there is an index that this version of Longspan or of the model cannot use."""
+    """Whether there is an index that this version of Longspan or this model cannot use."""
     if not (ROOT / INDEX).exists():
         return False
     try:
@@ -65,30 +65,30 @@ def outdated() -> bool:
 
 
 def compared(index: ls.Index) -> dict[str, Any]:
-    """How long the documents are; what is found for each question in all of them, and in their starts."""
+    """The lengths of the documents; the best passage for each question in them, and in their first tokens."""
     documents = [read(path) for path in FILES]
     encodings = index.reader.tokenizer.encode_many([document.text for document in documents])
     with tempfile.TemporaryDirectory() as folder:
         for path, document, encoding in zip(FILES, documents, encodings, strict=True):
-            end = encoding.offsets[: FIRST - 1, 1].max()  # the last token would be the closing one
+            end = encoding.offsets[: FIRST - 1, 1].max()  # the last would be the closing token
             Path(folder, f"{path.stem}.txt").write_text(document.text[:end], "utf-8")
         with ls.Index.open(Path(folder, "index"), index.reader) as starts:
             starts.add(Path(folder).glob("*.txt"), progress=False)
-            first = [found(starts, asked) for asked in QUESTIONS]
+            first = [answer(starts, question) for question in QUESTIONS]
     sizes = [
         {"file": path.name, "characters": len(document), "tokens": len(encoding)}
         for path, document, encoding in zip(FILES, documents, encodings, strict=True)
     ]
-    return {"documents": sizes, "whole": [found(index, asked) for asked in QUESTIONS], "first": first}
+    return {"documents": sizes, "whole": [answer(index, question) for question in QUESTIONS], "first": first}
 
 
-def found(index: ls.Index, asked: dict[str, str]) -> dict[str, Any]:
+def answer(index: ls.Index, question: dict[str, str]) -> dict[str, Any]:
     """The best passage for a question, and whether it holds the answer."""
-    hit = index.search(asked["question"], 1)[0]
+    hit = index.search(question["question"], 1)[0]
     name = next(path.name for path in FILES if path.stem == hit.file.stem)
     where = f"page {hit.page}" if hit.page else f"line {hit.line}"
-    right = name == asked["file"] and asked["answer"] in " ".join(hit.text.split())
-    return asked | {"file": name, "place": f"{name}, {where}", "start": hit.start, "right": right}
+    right = name == question["file"] and question["answer"] in " ".join(hit.text.split())
+    return question | {"file": name, "place": f"{name}, {where}", "start": hit.start, "right": right}
 
 
 def report(facts: dict[str, Any]) -> None:
@@ -99,10 +99,10 @@ def report(facts: dict[str, Any]) -> None:
     print(f"and drop the rest without a word: they see {part:.1f} %. The same search in these starts only:\n")
     for whole, first in zip(facts["whole"], facts["first"], strict=True):
         print(whole["question"])
-        for how, answer in (("read whole", whole), (f"first {FIRST}", first)):
-            says = f'"{answer["answer"]}"' if answer["right"] else "no answer there"
-            print(f"   {how:12}{answer['place']}: {says}")
-    right = [sum(answer["right"] for answer in facts[way]) for way in ("whole", "first")]
+        for how, best in (("read whole", whole), (f"first {FIRST}", first)):
+            says = f'"{best["answer"]}"' if best["right"] else "no answer there"
+            print(f"   {how:12}{best['place']}: {says}")
+    right = [sum(best["right"] for best in facts[way]) for way in ("whole", "first")]
     print(f"\nAnswers found: {right[0]} of {len(QUESTIONS)} in whole documents, {right[1]} in their starts.")
 
 

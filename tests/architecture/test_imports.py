@@ -13,6 +13,7 @@ SOURCE = Path(__file__).parents[2] / "src"
 LAYER = {
     "_native": 0,
     "errors": 0,
+    "progress": 0,
     "shapes": 0,
     "words": 0,
     "layout": 1,

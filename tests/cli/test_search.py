@@ -196,7 +196,7 @@ def test_words_of_the_query_are_bold_and_escapes_are_not_obeyed() -> None:
     where = {"file": Path("a\x1b.txt"), "page": 3, "line": 1, "start": 0, "end": 9}
     hit = results.Hit(**where, score=0.5, dense=0.512, bm25=None, text="Rivers\x1b[2J flow")  # type: ignore[arg-type]
     hits = results.Hits("river", [hit])
-    (line,) = hits.lines(colour=True)
+    (line,) = hits.lines(color=True)
     assert "\033[1mRivers\033[0m" in line
     assert "\x1b[2J" not in line
     assert ", page 3" in line
@@ -212,15 +212,6 @@ def test_lines_fit_the_terminal() -> None:
     assert first == f"1. {Path('docs', 'a.txt')}:7  (meaning 0.50, words 7.2)"
     assert len(rest) > 2
     assert all(len(line) <= 50 and line.startswith("   ") for line in rest)
-
-
-def test_a_long_passage_is_shown_where_it_matches() -> None:
-    text = "nothing here " * 60 + "the Thames flows" + " and more" * 60
-    shown = results.snippet(text, "Where does the Thames flow?")
-    assert "Thames flows" in shown
-    assert len(shown) <= results.SNIPPET + 4
-    assert shown.startswith("… ")
-    assert shown.endswith(" …")
 
 
 def wheel(folder: Path, names: dict[str, bytes]) -> Path:

@@ -6,9 +6,9 @@ from typing import Any
 import pytest
 import torch
 import transformers
-from helpers import task_name
 from longspan.checkpoints.length_report import LengthenReport
 
+from helpers import task_name
 from longspan.checkpoints.load import load_model
 from longspan.layout import Layout
 from longspan.lengthening.lengthen import lengthen

@@ -1,4 +1,4 @@
-"""Where a benchmark is, told on stderr."""
+"""Where a benchmark is: a line on stderr for each item."""
 
 import sys
 from collections.abc import Iterator, Sequence
@@ -8,7 +8,7 @@ T = TypeVar("T")
 
 
 def progress(items: Sequence[T]) -> Iterator[T]:
-    """The items, each announced on stderr before it is worked on."""
+    """The items, each named on stderr before it is run."""
     live = sys.stderr.isatty()
     for index, item in enumerate(items, 1):
         line = f"[{index}/{len(items)}] {item}"
@@ -19,6 +19,6 @@ def progress(items: Sequence[T]) -> Iterator[T]:
 
 
 def step(line: str) -> None:
-    """Where a slow item is; on a terminal only, on the same line."""
+    """Say where a slow item is; on a terminal only, in place of the last line."""
     if sys.stderr.isatty():
         print(f"\r\033[K{line}", end="", file=sys.stderr, flush=True)

@@ -1,4 +1,4 @@
-"""`longspan eval search`: how well whole documents are found, beside what else people do."""
+"""`longspan eval search`: retrieval by whole documents, compared with chunks and BM25."""
 
 import argparse
 import json
@@ -10,28 +10,26 @@ from longspan.errors import bad
 
 def add_to(verbs: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
     """Declare the verb."""
-    verb = verbs.add_parser("eval", help="measure how good a model is, on collections that you have")
+    verb = verbs.add_parser("eval", help="measure the quality of a model on collections that you have")
     subjects = verb.add_subparsers(metavar="subject", required=True)
     search = subjects.add_parser("search", help="retrieval of documents and passages")
     search.add_argument("--rfc", type=Path, metavar="DIR", help="RFCs as .txt: abstract to document")
     search.add_argument("--qmsum", type=Path, metavar="DIR", help="QMSum's meetings: question to passage")
     search.add_argument("--nq", type=Path, metavar="FILE", help="NQ with gold passages, stacked to documents")
-    search.add_argument("--model", default="default", help="the long model (default: the built-in one)")
+    search.add_argument("--model", default="default", help="the long model (default: the built-in model)")
     search.add_argument(
-        "--short", default="short", help="the short one (default: what the built-in was made of)"
+        "--short", default="short", help="the short model (default: what the built-in model was built from)"
     )
     search.add_argument(
         "--limit", type=int, default=8192, metavar="N", help="tokens of an RFC (default: 8192)"
     )
-    search.add_argument(
-        "--methods", metavar="NAMES", help="only some rows, by their names, with commas between"
-    )
+    search.add_argument("--methods", metavar="NAMES", help="only these rows: names, separated by commas")
     search.add_argument("--json", action="store_true", help="print JSON")
     search.set_defaults(run=run)
 
 
 def run(arguments: argparse.Namespace) -> int:
-    """Print a row for each collection and method as soon as it is known."""
+    """Print a row for each collection and method as soon as it is measured."""
     if not (arguments.rfc or arguments.qmsum or arguments.nq):
         raise bad("collection", "at least one of --rfc, --qmsum and --nq", None)
     import longspan
@@ -43,8 +41,8 @@ def run(arguments: argparse.Namespace) -> int:
     methods = None if arguments.methods is None else [name.strip() for name in arguments.methods.split(",")]
     rows = []
     if arguments.rfc:
-        found = collections.rfc(arguments.rfc)
-        rows.append(retrieval.by_document(found, short, long, arguments.limit, methods))
+        rfcs = collections.rfc(arguments.rfc)
+        rows.append(retrieval.by_document(rfcs, short, long, arguments.limit, methods))
     if arguments.qmsum:
         rows.append(retrieval.by_passage(collections.qmsum(arguments.qmsum), short, long, methods))
     if arguments.nq:

@@ -1,4 +1,4 @@
-"""`longspan index PATH...`: bring an index up to date, check it, or make it anew."""
+"""`longspan index PATH...`: bring an index up to date, check it, or rebuild it."""
 
 import argparse
 import hashlib
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 def add_to(verbs: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
     """Declare the verb."""
     verb = verbs.add_parser(
-        "index", help="read files and folders, to search them later", epilog="example: longspan index docs/"
+        "index", help="read files and folders to search them later", epilog="example: longspan index docs/"
     )
     verb.add_argument("paths", nargs="*", metavar="PATH", help="files and folders")
     add_common(verb)
@@ -26,9 +26,9 @@ def add_to(verbs: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None
 
 
 def add_common(verb: argparse.ArgumentParser) -> None:
-    """The options that `search` has, too."""
+    """Declare the options that `index` and `search` share."""
     verb.add_argument(
-        "--index", type=Path, metavar="DIR", help="where the index lies (default: in the cache folder)"
+        "--index", type=Path, metavar="DIR", help="where the index is stored (default: in the cache folder)"
     )
     verb.add_argument(
         "--model", metavar="MODEL", help="a folder or a name on the hub (default: the built-in)"
@@ -38,25 +38,25 @@ def add_common(verb: argparse.ArgumentParser) -> None:
 
 
 def run(arguments: argparse.Namespace) -> int:
-    """Print what was done; 3 if some files could not be read."""
+    """Print what was done; the status is 3 if some files could not be read."""
     with opened(arguments) as index:
         report = updated(index, arguments.paths)
         if arguments.check:
             index.verify()
         if arguments.json:
             state = {"index": str(index.folder), "model": index.model, "files": len(index.files)}
-            print(json.dumps(state | {"passages": len(index)} | report.as_dict()))
+            print(json.dumps({**state, "passages": len(index), **report.as_dict()}))
         else:
             print(f"{index.folder}: {len(index.files)} files, {len(index)} passages; {report}")
     return 3 if report.failed else 0
 
 
 def opened(arguments: argparse.Namespace) -> "Index":
-    """The index that the options name; its place in the cache follows from the paths and the model."""
+    """The index that the options name; without --index, one in the cache for these paths and this model."""
     if not arguments.paths and arguments.index is None:
         raise bad("PATH", "given, unless --index is", None)
     for path in arguments.paths:
-        if not Path(path).expanduser().exists():  # told before an index is made for it
+        if not Path(path).expanduser().exists():  # before an index is created for it
             raise bad("PATH", "a file or folder that exists", path)
     from longspan.search.index import Index
     from longspan.search.store import Store
@@ -76,7 +76,7 @@ def _place(paths: list[str], model: str | None) -> Path:
 
 
 def updated(index: "Index", paths: list[str]) -> "Report":
-    """Bring the index up to date, with what went wrong or was not read told on stderr."""
+    """Bring the index up to date; failures and what was not read go to stderr."""
     from longspan.search.results import printable
 
     try:

@@ -26,12 +26,11 @@ def add_to(verbs: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None
 
 
 def run(arguments: argparse.Namespace) -> int:
-    """Print the best passages; 3 if some files could not be read."""
-    from longspan.search.rank import asked
+    """Print the best passages; the status is 3 if some files could not be read."""
+    from longspan.search.rank import check_options
 
-    asked(
-        arguments.query, arguments.top, arguments.mode, arguments.by
-    )  # a mistake is told before hours of reading
+    # Before reading, which may take hours.
+    check_options(arguments.query, arguments.top, arguments.mode, arguments.by)
     with opened(arguments) as index:
         report = updated(index, arguments.paths)
         if not arguments.json and (report.encoded or report.moved or report.removed):
@@ -42,14 +41,12 @@ def run(arguments: argparse.Namespace) -> int:
         )
         if arguments.json:
             state = {"query": arguments.query, "mode": arguments.mode, "by": arguments.by}
-            state |= {"index": str(index.folder)}
-            results = [{"rank": rank} | hit.as_dict() for rank, hit in enumerate(hits, 1)]
-            print(
-                json.dumps(state | {"model": index.model, "results": results} | {"update": report.as_dict()})
-            )
+            state |= {"index": str(index.folder), "model": index.model}
+            results = [{"rank": rank, **hit.as_dict()} for rank, hit in enumerate(hits, 1)]
+            print(json.dumps({**state, "results": results, "update": report.as_dict()}))
         else:
-            seen = sys.stdout.isatty()
-            width = min(110, shutil.get_terminal_size().columns) if seen else None
-            lines = hits.lines(colour=seen and not os.environ.get("NO_COLOR"), width=width)
+            terminal = sys.stdout.isatty()
+            width = min(110, shutil.get_terminal_size().columns) if terminal else None
+            lines = hits.lines(color=terminal and not os.environ.get("NO_COLOR"), width=width)
             print("\n\n".join(lines) or repr(hits))
     return 3 if report.failed else 0

@@ -1,1 +1,1 @@
-"""Evaluation: how good, not how fast, on collections that anybody can fetch."""
+"""Evaluation: how good results are, on collections that anybody can download."""

@@ -1,4 +1,4 @@
-"""Collections for retrieval: long documents, questions, and where their answers stand."""
+"""Collections for retrieval: long documents, questions, and where the answers are."""
 
 import gzip
 import json
@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 from longspan.errors import bad
 
 DEVELOPMENT = 60
-"""RFCs that the built-in model was chosen with; the others are reported."""
+"""RFCs for choosing the built-in model; figures are reported on the others."""
 STACK = (16_000, 64_000)
 """Characters of a stack of passages: about 4,000 to 16,000 tokens."""
 _PAGE = re.compile(r"\[Page \d+\]\s*$|^RFC \d+\s{3,}.*\d{4}\s*$")
@@ -20,7 +20,7 @@ Span = tuple[int, int]
 
 
 class Query(NamedTuple):
-    """A question, the document that answers it, and the characters that do so; none: all of it."""
+    """A question, the document that answers it, and where in it; no spans: the whole document."""
 
     text: str
     document: int
@@ -28,7 +28,7 @@ class Query(NamedTuple):
 
 
 class Collection(NamedTuple):
-    """Documents in one index, and questions to them."""
+    """Documents for one index, and questions about them."""
 
     name: str
     documents: list[str]
@@ -36,31 +36,31 @@ class Collection(NamedTuple):
 
 
 def rfc(folder: str | Path, part: str = "test") -> Collection:
-    """RFCs behind their abstracts, which are the questions; those without one are in the test's index, too.
+    """RFCs without their abstracts, which are the questions; RFCs that have none are distractors.
 
-    part is "test", "development" or "all".
+    part is "test", "development" (without distractors) or "all".
     """
-    found, silent = [], []
+    asked, silent = [], []
     for path in _files(folder, "*.txt"):
         lines = path.read_text(errors="replace").replace("\f", "\n").split("\n")
         text = re.sub(r"\n{3,}", "\n\n", "\n".join(line for line in lines if not _PAGE.search(line)))
         abstract = _ABSTRACT.search(text)
-        asked = " ".join(abstract[1].split()) if abstract else ""
-        if abstract and len(asked) >= 100:
-            found.append((asked, text[abstract.end() :]))
+        question = " ".join(abstract[1].split()) if abstract else ""
+        if abstract and len(question) >= 100:
+            asked.append((question, text[abstract.end() :]))
         else:
             silent.append(text)
-    random.Random(0).shuffle(found)
-    chosen = {"test": found[DEVELOPMENT:], "development": found[:DEVELOPMENT], "all": found}
-    if part not in chosen:
-        raise bad("part", f"one of {', '.join(chosen)}", part)
-    queries = [Query(asked, number) for number, (asked, _) in enumerate(chosen[part])]
-    others = [] if part == "development" else silent
-    return Collection("RFC abstract", [text for _, text in chosen[part]] + others, queries)
+    random.Random(0).shuffle(asked)
+    parts = {"test": asked[DEVELOPMENT:], "development": asked[:DEVELOPMENT], "all": asked}
+    if part not in parts:
+        raise bad("part", f"one of {', '.join(parts)}", part)
+    queries = [Query(question, number) for number, (question, _) in enumerate(parts[part])]
+    distractors = [] if part == "development" else silent
+    return Collection("RFC abstract", [text for _, text in parts[part]] + distractors, queries)
 
 
 def qmsum(folder: str | Path) -> Collection:
-    """Meetings, and questions whose answers are turns of them."""
+    """Meetings, and questions that some of their turns answer."""
     documents, queries = [], []
     for number, path in enumerate(_files(folder, "*.json")):
         meeting = _json(path.read_text(encoding="utf-8"), path)
@@ -70,16 +70,16 @@ def qmsum(folder: str | Path) -> Collection:
         for turn in turns:
             starts.append(starts[-1] + len(turn))
         documents.append("".join(turns))
-        for asked in meeting["specific_query_list"]:
-            spans = ((int(a), int(b)) for a, b in asked["relevant_text_span"])
-            places = tuple((starts[a], starts[min(b + 1, len(turns))]) for a, b in spans if a < len(turns))
-            if places:
-                queries.append(Query(asked["query"], number, places))
+        for question in meeting["specific_query_list"]:
+            ranges = ((int(a), int(b)) for a, b in question["relevant_text_span"])
+            spans = tuple((starts[a], starts[min(b + 1, len(turns))]) for a, b in ranges if a < len(turns))
+            if spans:
+                queries.append(Query(question["query"], number, spans))
     return Collection("QMSum", documents, queries)
 
 
 def nq(path: str | Path) -> Collection:
-    """Questions of Natural Questions; their passages, one for each, shuffled and stacked."""
+    """Questions of Natural Questions; the passages that answer them are shuffled and stacked to documents."""
     file = Path(path)
     if not file.is_file():
         raise bad("--nq", "a file of questions with their passages", str(path))
@@ -87,17 +87,17 @@ def nq(path: str | Path) -> Collection:
         gzip.open(file, "rt", encoding="utf-8") if file.suffix == ".gz" else file.open(encoding="utf-8") as f
     ):
         entries = [_json(line, file) for line in f if line.strip()]
-    source = random.Random(0)
-    source.shuffle(entries)
+    rng = random.Random(0)
+    rng.shuffle(entries)
     documents, queries, known = [""], [], dict[str, tuple[int, Span]]()
-    target = source.randint(*STACK)
+    target = rng.randint(*STACK)
     for entry in entries:
         gold = entry["ctxs"][0]
         passage = f"{gold['title']}\n{gold['text']}"
         if passage not in known:
             if len(documents[-1]) + len(passage) > target:
                 documents.append("")
-                target = source.randint(*STACK)
+                target = rng.randint(*STACK)
             start = len(documents[-1])
             known[passage] = len(documents) - 1, (start, start + len(passage))
             documents[-1] += passage + "\n\n"
@@ -107,10 +107,10 @@ def nq(path: str | Path) -> Collection:
 
 
 def _files(folder: str | Path, pattern: str) -> list[Path]:
-    found = sorted(Path(folder).expanduser().glob(pattern))
-    if not found:
+    files = sorted(Path(folder).expanduser().glob(pattern))
+    if not files:
         raise bad("folder", f"one with {pattern} files", str(folder))
-    return found
+    return files
 
 
 def _json(text: str, path: Path) -> Any:

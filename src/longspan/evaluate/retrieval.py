@@ -1,4 +1,4 @@
-"""Retrieval by whole-document reading beside what else people do: cutting, chunks, words."""
+"""Retrieval by reading whole documents, compared with truncation, chunks and BM25."""
 
 import tempfile
 import time
@@ -6,28 +6,28 @@ from collections.abc import Callable, Iterator, Sequence
 from functools import cached_property, partial
 from itertools import chain
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
-from tqdm.auto import tqdm  # type: ignore[import-untyped]
 
 from longspan.evaluate.collections import Collection, Query, Span
+from longspan.progress import progress_bar
 from longspan.reader import Reader
 from longspan.search.index import Index
 from longspan.search.passages import Encoded, encode
 from longspan.search.rank import document_scores, passage_scores
-from longspan.shapes import FloatArray
+from longspan.shapes import FloatArray, IntArray
 from longspan.text.passages import split
 
 CHUNKS = (126, 254, 510)
-"""Tokens of independent chunks; two special tokens are added."""
+"""Tokens of independent chunks, without the two special ones."""
 DEPTH = 10
 Place = tuple[int, int, int]
-"A document, and the first and the last character of a passage of it."
+"A passage: the number of its document, and where it starts and ends, in characters."
 
 
 class Row(NamedTuple):
-    """What one method achieves on a collection."""
+    """The figures of one method on a collection."""
 
     collection: str
     method: str
@@ -38,24 +38,24 @@ class Row(NamedTuple):
 def by_document(
     collection: Collection, short: Reader, long: Reader, limit: int, methods: Sequence[str] | None = None
 ) -> Iterator[Row]:
-    """Questions to documents of at most `limit` tokens: the mean reciprocal rank of the right one."""
-    sides = _Documents(collection, short, long, limit)
-    makers: dict[str, Callable[[], FloatArray]] = {"first 510 tokens": sides.first}
-    makers |= {f"mean of chunks of {size}": partial(sides.mean, size) for size in CHUNKS}
-    makers[f"mean and best chunk of {CHUNKS[0]}"] = partial(sides.mean, CHUNKS[0], best=True)
-    makers |= {"whole document": sides.whole, "whole document + best passage": sides.best}
+    """How well each method ranks documents, cut to `limit` tokens: mean reciprocal rank and recall@1."""
+    documents = _Documents(collection, short, long, limit)
+    scorers: dict[str, Callable[[], FloatArray]] = {"first 510 tokens": documents.first}
+    scorers |= {f"mean of chunks of {size}": partial(documents.mean, size) for size in CHUNKS}
+    scorers[f"mean and best chunk of {CHUNKS[0]}"] = partial(documents.mean, CHUNKS[0], best=True)
+    scorers |= {"whole document": documents.whole, "whole document + best passage": documents.best}
     gold = np.array([query.document for query in collection.queries])
-    for name, maker in makers.items():
+    for name, scorer in scorers.items():
         if methods is None or name in methods:
             began = time.perf_counter()
-            scores = maker()
+            scores = scorer()
             ranks = 1 + (scores > scores[np.arange(len(gold)), gold][:, None]).sum(1)
             figures = {"MRR": float((1 / ranks).mean()), "recall@1": float((ranks == 1).mean())}
             yield Row(collection.name, name, figures, time.perf_counter() - began)
 
 
 class _Documents:
-    """The scores (questions, documents) of each way to rank documents."""
+    """Scores (questions, documents) by each method."""
 
     def __init__(self, collection: Collection, short: Reader, long: Reader, limit: int) -> None:
         self.short, self.long = short, long
@@ -76,15 +76,20 @@ class _Documents:
         return document_scores(scores, np.stack([(self.questions @ part.T).max(1) for part in parts], axis=1))
 
     def whole(self) -> FloatArray:
-        return self._scores(np.stack([one.vectors[0] for one in self._read]))
+        return self._scores(np.stack([document.vectors[0] for document in self._encoded]))
 
     def best(self) -> FloatArray:
-        best = [passage_scores(self.questions, one.vectors[1:], one.parts).max(1) for one in self._read]
+        best = [passage_scores(self.questions, each.vectors[1:], each.parts).max(1) for each in self._encoded]
         return document_scores(self.whole(), np.stack(best, axis=1))
 
     @cached_property
-    def _read(self) -> list[Encoded]:
-        return [one for text in tqdm(self.texts, disable=None) for one in encode(self.long, [text])]
+    def _encoded(self) -> list[Encoded]:
+        encoded = []
+        with progress_bar(len(self.texts), "documents") as bar:
+            for text in self.texts:
+                encoded += encode(self.long, [text])
+                bar.update(1)
+        return encoded
 
     def _scores(self, vectors: FloatArray) -> FloatArray:
         scores: FloatArray = self.questions @ (vectors / np.linalg.norm(vectors, axis=1, keepdims=True)).T
@@ -94,17 +99,17 @@ class _Documents:
 def by_passage(
     collection: Collection, short: Reader, long: Reader, methods: Sequence[str] | None = None
 ) -> Iterator[Row]:
-    """Questions to passages, all in one index: how often one of the first k answers."""
+    """How often one of the first k passages answers, all documents in one index: recall@k of each method."""
     sizes: dict[str, int | None] = {"our passages, each alone": None}
     sizes |= {f"chunks of {size}, each alone": size for size in CHUNKS[:2]}
     for name, size in sizes.items():
         if methods is None or name in methods:
             began = time.perf_counter()
-            figures = _recalls(collection.queries, _found_alone(collection, short, long, size))
+            figures = _recalls(collection.queries, _ranked_chunks(collection, short, long, size))
             yield Row(collection.name, name, figures, time.perf_counter() - began)
     modes = {"whole document": "dense", "BM25": "bm25", "whole document + BM25": "hybrid"}
-    wanted = [name for name in modes if methods is None or name in methods]
-    if not wanted:
+    chosen = [name for name in modes if methods is None or name in methods]
+    if not chosen:
         return
     with tempfile.TemporaryDirectory() as folder:
         began, place = time.perf_counter(), Path(folder) / "documents"
@@ -113,16 +118,18 @@ def by_passage(
             (place / f"{number:06}.txt").write_text(text, encoding="utf-8", newline="")
         with Index.open(Path(folder) / "index", model=long) as index:
             index.add(place)
-            for name in wanted:
+            for name in chosen:
                 hits = [index.search(query.text, DEPTH, mode=modes[name]) for query in collection.queries]
-                found = [[(int(hit.file.stem), hit.start, hit.end) for hit in own] for own in hits]
-                figures = _recalls(collection.queries, found)
+                places = [[(int(hit.file.stem), hit.start, hit.end) for hit in own] for own in hits]
+                figures = _recalls(collection.queries, places)
                 yield Row(collection.name, name, figures, time.perf_counter() - began)
                 began = time.perf_counter()
 
 
-def _found_alone(collection: Collection, short: Reader, long: Reader, size: int | None) -> list[list[Place]]:
-    """The best chunks of some tokens for each question, or of the passages that an index would have."""
+def _ranked_chunks(
+    collection: Collection, short: Reader, long: Reader, size: int | None
+) -> list[list[Place]]:
+    """The best chunks of `size` tokens for each question, each encoded alone; None: the index's passages."""
     spans = [
         _passages(long, text) if size is None else chunked(short, text, size) for text in collection.documents
     ]
@@ -142,14 +149,14 @@ def _alone(short: Reader, texts: Sequence[str]) -> FloatArray:
 
 
 def chunked(reader: Reader, text: str, size: int) -> list[Span]:
-    """Places of chunks of so many tokens; of an empty text, the text."""
+    """Where chunks of `size` tokens start and end; an empty text is one chunk."""
     offsets = _offsets(reader, text)
     starts = range(0, len(offsets), size)
     return [(int(offsets[a, 0]), int(offsets[a : a + size, 1].max())) for a in starts] or [(0, len(text))]
 
 
 def cut(reader: Reader, text: str, limit: int) -> str:
-    """The text up to its first `limit` tokens, two of which are special."""
+    """The start of a text that has at most `limit` tokens, two of which are special."""
     offsets = _offsets(reader, text)
     return text if len(offsets) <= limit - 2 else text[: int(offsets[: limit - 2, 1].max())]
 
@@ -158,23 +165,25 @@ def _passages(reader: Reader, text: str) -> list[Span]:
     return [(passage.start, passage.end) for passage in split(text, _offsets(reader, text))]
 
 
-def _offsets(reader: Reader, text: str) -> Any:
-    encoding = reader.tokenizer.encode_many([text])[0]
-    return encoding.offsets[encoding.source == 0]
+def _offsets(reader: Reader, text: str) -> IntArray:
+    encoding = reader.tokenizer.encode(text)
+    offsets: IntArray = encoding.offsets[encoding.source == 0]
+    return offsets
 
 
-def _recalls(queries: Sequence[Query], found: Sequence[Sequence[Place]]) -> dict[str, float]:
-    """Shares of questions that one of the first 1, 5, 10 passages answers."""
-    first = []
-    for query, places in zip(queries, found, strict=True):
-        good = [rank for rank, place in enumerate(places, 1) if answers(query, place)]
-        first.append(good[0] if good else DEPTH + 1)
-    ranks = np.array(first)
+def _recalls(queries: Sequence[Query], rankings: Sequence[Sequence[Place]]) -> dict[str, float]:
+    """The share of questions that one of the first 1, 5, 10 passages answers."""
+    ranks = np.array(
+        [
+            next((rank for rank, place in enumerate(places, 1) if answers(query, place)), DEPTH + 1)
+            for query, places in zip(queries, rankings, strict=True)
+        ]
+    )
     return {f"recall@{k}": float((ranks <= k).mean()) for k in (1, 5, DEPTH)}
 
 
 def answers(query: Query, place: Place) -> bool:
-    """Whether a passage shares at least half of itself, or of the answer, with the answer.
+    """Whether a passage and an answer overlap by at least half of the shorter one.
 
     >>> (
     ...     answers(Query("who?", 3, ((10, 20),)), (3, 15, 40)),
@@ -185,5 +194,4 @@ def answers(query: Query, place: Place) -> bool:
     number, start, end = place
     if number != query.document:
         return False
-    shared = [(min(b, end) - max(a, start), min(b - a, end - start)) for a, b in query.spans]
-    return any(2 * common >= least for common, least in shared)
+    return any(2 * (min(b, end) - max(a, start)) >= min(b - a, end - start) for a, b in query.spans)

@@ -1,7 +1,7 @@
 """All families: a new one is a folder beside this file and a line in FAMILIES."""
 
 from collections.abc import Mapping
-from dataclasses import replace
+from dataclasses import fields, replace
 from typing import Any
 
 from longspan.errors import bad
@@ -19,7 +19,7 @@ from longspan.families.longformer.files import LONGFORMER
 from longspan.families.mpnet.files import MPNET
 from longspan.families.poolingformer.files import POOLINGFORMER
 from longspan.families.roberta.files import CAMEMBERT, ROBERTA, XLM_ROBERTA
-from longspan.families.schema import Raw, read_own, write_own
+from longspan.families.schema import DISK_NAMES, Raw, read_own, write_own
 from longspan.families.seq2seq.model import Seq2SeqConfig
 from longspan.families.stitched.files import STITCHED
 
@@ -137,13 +137,23 @@ def _read_encoder(own_type: str, raw: Raw) -> Any:
     return read_own(family.config, {**raw, "encoder": stored})
 
 
+def stated_fields(config: ModelConfig) -> dict[str, Any]:
+    """The fields that shape a vector and are not as usual, by the names that our files have for them."""
+    usual = fields(_own_types()[family_of(config, {}).own_type].config)
+    return {
+        DISK_NAMES.get(field.name, field.name): value
+        for field in usual
+        if field.name != "head_style" and (value := getattr(config, field.name)) != field.default
+    }
+
+
 def own_fields(config: ModelConfig) -> dict[str, Any]:
     """What config.json of our own types holds of a config."""
-    fields = {"model_type": family_of(config, {}).own_type}
+    kind = {"model_type": family_of(config, {}).own_type}
     if not config.has_decoder:
-        return write_own(config) | fields
+        return write_own(config) | kind
     reader = {READER: family_of(config.encoder, {}).own_type}
-    return write_own(config.encoder) | write_own(config, DECODER, "encoder") | reader | fields
+    return write_own(config.encoder) | write_own(config, DECODER, "encoder") | reader | kind
 
 
 def family_of(config: ModelConfig, raw: Raw) -> Family:

@@ -2,7 +2,6 @@
 
 import logging
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Generic, NamedTuple, TypeVar
 
@@ -15,6 +14,7 @@ from longspan.families.task_model import TaskModel, evaluating
 from longspan.pipeline.documents import Document, ReadingRules, prepare
 from longspan.pipeline.options import Options
 from longspan.pipeline.packing import Batch, pack
+from longspan.progress import progress_bar
 from longspan.shapes import FloatArray, IntArray
 from longspan.structure.tags import Columns, Stretch, tags_of
 from longspan.text.tokenizer import Encoding, Tokenizer
@@ -24,8 +24,6 @@ T = TypeVar("T")
 Step = Callable[[TaskModel, Batch], Sequence[Tensor]]
 """What is wanted of a batch, as one tensor for each of its documents."""
 
-PATIENCE = 2.0
-"""Seconds before a bar is shown."""
 log = logging.getLogger("longspan")
 
 
@@ -69,11 +67,13 @@ def run(
     """What `step` makes of each piece of each document, in float32."""
     batches = batched(model, documents, options)
     outputs: dict[int, FloatArray] = {}
-    with evaluating(model), torch.no_grad(), _bar(batches, options.progress) as advance:
+    total = sum(batch.layout.size for batch in batches)
+    shown = False if options.progress is None and len(batches) == 1 else options.progress
+    with evaluating(model), torch.no_grad(), progress_bar(total, "tokens", shown=shown, scale=True) as bar:
         for batch in batches:
             for index, output in zip(batch.index, step(model, on(batch, model)), strict=True):
                 outputs[index] = output.float().cpu().numpy()
-            advance(batch.layout.size)
+            bar.update(batch.layout.size)
     ordered = iter(range(len(outputs)))
     return [[outputs[next(ordered)] for _ in document.pieces] for document in documents]
 
@@ -148,20 +148,6 @@ def structure_tags(
         for piece in document.pieces
     ]
     return tags_of(kind, units.most, stretches)
-
-
-@contextmanager
-def _bar(batches: Sequence[Batch], shown: bool | None) -> Iterator[Callable[[int], object]]:
-    """A bar that counts tokens; its update function."""
-    if shown is False or (shown is None and len(batches) == 1):
-        yield lambda tokens: None
-        return
-    from tqdm.auto import tqdm  # type: ignore[import-untyped]
-
-    total = sum(batch.layout.size for batch in batches)
-    hide, delay = (False, 0.0) if shown else (None, PATIENCE)  # None: where there is no terminal
-    with tqdm(total=total, unit="tokens", unit_scale=True, disable=hide, delay=delay) as bar:
-        yield bar.update
 
 
 def _say_what_is_cut(documents: Sequence[Document]) -> None:

@@ -1,1 +1,1 @@
-"""Search: whole documents encoded once, their passages found by meaning and by words."""
+"""Search: documents are encoded whole, and their passages found by meaning and by words."""

@@ -1,18 +1,19 @@
-"""The database of an index: one SQLite file, with our errors, and changes that are all or nothing."""
+"""The database of an index: one SQLite file, all-or-nothing changes, and errors that say what to do."""
 
 import sqlite3
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeAlias
 
-from longspan.errors import LongspanError, bad
-from longspan.search.results import damaged
+from longspan.errors import CheckpointError, LongspanError, bad
 
+Value: TypeAlias = str | bytes | int | float | None
+"""What a column may hold."""
 SCHEMA = "3"
 NAME = "index.sqlite"
-PATIENCE = 30.0
-"""Seconds to wait for another process that writes."""
+TIMEOUT = 30.0
+"""Seconds to wait while another process writes."""
 POSTINGS = """CREATE TABLE postings (
     term TEXT NOT NULL, slot INTEGER NOT NULL, data BLOB NOT NULL, PRIMARY KEY (term, slot)) WITHOUT ROWID"""
 _TABLES = (
@@ -29,8 +30,14 @@ _TABLES = (
 )
 
 
+def damaged(folder: Path, reason: str) -> CheckpointError:
+    """The error for an index that can no longer be trusted."""
+    repair = f"Rebuild it: longspan index PATH... --index {folder} --rebuild"
+    return CheckpointError(f"The index `{folder}` is damaged: {reason}. {repair}")
+
+
 class Database:
-    """The database in a folder, both made if they do not exist."""
+    """The database in a folder; both are created if they do not exist."""
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
@@ -40,7 +47,7 @@ class Database:
             raise bad("index", "an index, an empty folder or a new one", str(folder))
         folder.mkdir(parents=True, exist_ok=True)
         with self._guarded():
-            self._db = sqlite3.connect(path, timeout=PATIENCE, isolation_level=None)
+            self._db = sqlite3.connect(path, timeout=TIMEOUT, isolation_level=None)
             if fresh or not self.rows("SELECT 1 FROM sqlite_master"):  # killed within the first transaction
                 self._create()
             self._check_version()
@@ -53,19 +60,19 @@ class Database:
                 self.put(schema=SCHEMA, rows="0", generation="0", parts="0")
 
     def _check_version(self) -> None:
-        found = self.get("schema")
-        if found is None:
+        schema = self.get("schema")
+        if schema is None:
             raise damaged(self.folder, "it does not say which schema it has")
-        if found != SCHEMA:
-            raise bad("index", f"of schema {SCHEMA}", found, "Rebuild it with --rebuild.")
+        if schema != SCHEMA:
+            raise bad("index", f"of schema {SCHEMA}", schema, "Rebuild it with --rebuild.")
 
     def close(self) -> None:
-        """Let go of the file."""
+        """Close the file."""
         self._db.close()
 
     @contextmanager
     def _guarded(self) -> Iterator[None]:
-        """SQLite's errors as ours: busy, impossible, or damaged."""
+        """SQLite's errors as ours: in use, not usable, or damaged."""
         try:
             yield
         except sqlite3.DatabaseError as error:
@@ -78,7 +85,7 @@ class Database:
 
     @contextmanager
     def transaction(self) -> Iterator[None]:
-        """All or nothing."""
+        """Changes inside take effect together, or not at all."""
         with self._guarded():
             self._db.execute("BEGIN IMMEDIATE")
             try:
@@ -91,7 +98,7 @@ class Database:
 
     @contextmanager
     def snapshot(self) -> Iterator[None]:
-        """Every reading inside sees one state, whatever other processes write."""
+        """All reads inside see one state, whatever other processes write."""
         with self._guarded():
             self._db.execute("BEGIN")
             try:
@@ -101,38 +108,38 @@ class Database:
 
     @contextmanager
     def sound(self) -> Iterator[None]:
-        """What is read inside has wrong types or sizes only if somebody else has changed it."""
+        """Report wrong types or sizes of what is read inside as damage: nothing else can have caused them."""
         try:
             yield
         except LongspanError:
             raise
         except (TypeError, ValueError, LookupError, OverflowError) as error:
-            raise damaged(self.folder, f"what it says makes no sense ({error})") from error
+            raise damaged(self.folder, f"its content makes no sense ({error})") from error
 
-    def do(self, statement: str, *values: Any) -> sqlite3.Cursor:
-        """Run one statement, inside a transaction if it changes something."""
+    def do(self, statement: str, *values: Value) -> sqlite3.Cursor:
+        """Run one statement; one that changes something, only inside a transaction."""
         return self._db.execute(statement, values)
 
-    def do_many(self, statement: str, values: Iterable[Sequence[Any]]) -> None:
-        """Run one statement for each of some rows; only inside a transaction."""
+    def do_many(self, statement: str, values: Iterable[Sequence[Value]]) -> None:
+        """Run one statement for each row of values; only inside a transaction."""
         self._db.executemany(statement, values)
 
-    def rows(self, query: str, *values: Any) -> list[Any]:
+    def rows(self, query: str, *values: Value) -> list[tuple[Any, ...]]:
         """All rows of a query."""
         with self._guarded():
             return self._db.execute(query, values).fetchall()
 
     def get(self, key: str) -> str | None:
-        """A noted value."""
-        found = self.rows("SELECT value FROM meta WHERE key = ?", key)
-        return str(found[0][0]) if found else None
+        """A value of the `meta` table."""
+        rows = self.rows("SELECT value FROM meta WHERE key = ?", key)
+        return str(rows[0][0]) if rows else None
 
     def put(self, **values: str) -> None:
-        """Note some values."""
+        """Write values to the `meta` table."""
         self.do_many("REPLACE INTO meta VALUES (?, ?)", values.items())
 
     def number(self, key: str) -> int:
-        """A noted number."""
+        """A whole number of the `meta` table."""
         try:
             return int(self.get(key) or "")
         except ValueError:

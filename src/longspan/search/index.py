@@ -1,22 +1,23 @@
-"""Index: files in, the passages that answer a query out; only what is new or changed is ever encoded."""
+"""Index: files in, the passages that answer a query out; only new and changed files are encoded."""
 
 import time
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import nullcontext, suppress
 from dataclasses import replace
 from functools import cached_property
 from pathlib import Path
 from types import TracebackType
-from typing import TYPE_CHECKING, Any, Self
+from typing import TYPE_CHECKING, Self
 
 import numpy as np
 
 import longspan
 from longspan.errors import LongspanError, bad
-from longspan.search.rank import asked, fused
+from longspan.progress import progress_bar
+from longspan.search.rank import check_options, fuse
 from longspan.search.results import Hits
 from longspan.search.store import File, Row, Store
-from longspan.search.update import Report, bar, digest, fingerprint, is_gone, listed, stamp_of, within
+from longspan.search.update import Report, digest, fingerprint, is_gone, listed, stamp_of, within
 from longspan.search.view import View
 from longspan.shapes import FloatArray
 from longspan.text.documents import Document, read
@@ -26,9 +27,9 @@ if TYPE_CHECKING:
     from longspan.reader import Reader
 
 GROUP = 1 << 17
-"""Characters that are encoded and committed together: what a kill may cost."""
+"""Characters that are encoded and committed together; a kill loses no more."""
 DEPTH = 100
-"""How many passages each half of a hybrid search offers."""
+"""How many passages each ranking contributes to a hybrid search."""
 
 
 class Index:
@@ -43,84 +44,88 @@ class Index:
 
     @classmethod
     def open(cls, folder: str | Path, model: "str | Path | Reader | None" = None) -> Self:
-        """The index in a folder, made if it does not exist.
+        """The index in a folder, created if it does not exist.
 
-        `model` is a Reader, a folder or a name on the hub; None is the model that the index was made with,
-        for a new one the built-in model.
+        `model` is a Reader, a folder or a name on the hub; None is the model that the index was built with,
+        for a new index the built-in model.
         """
         return cls(Store(Path(folder).expanduser()), model)
 
     @property
     def folder(self) -> Path:
-        """Where the index lies."""
+        """Where the index is stored."""
         return self._store.folder
 
     @property
     def model(self) -> str | None:
-        """What the index was made with."""
+        """The name of the model that the index was built with."""
         return self._store.db.get("model")
 
     @cached_property
     def reader(self) -> "Reader":
-        """The model, loaded when it is first needed; it must be the one that the index was made with."""
-        given, stamp = self._model, None
-        if given is None or isinstance(given, str | Path):
+        """The model, loaded when first needed; it must be the one that the index was built with."""
+        model, stamp = self._model, None
+        if model is None or isinstance(model, str | Path):
             from longspan.builtin import ensure
             from longspan.hub import DEFAULT, resolve
 
-            name = str(given or self.model or DEFAULT)
+            name = str(model or self.model or DEFAULT)
             ensure(name)
             folder = resolve(name)
             stamp = stamp_of(folder)
             reader = longspan.load(folder, task="encode", overflow="window")
         else:
-            reader, name = given, "a Reader"
+            reader, name = model, "a Reader"
         if stamp is None or stamp != self._store.db.get("stamp"):
-            self._recognise(reader, name, stamp)
+            self._check_model(reader, name, stamp)
         return reader
 
-    def _recognise(self, reader: "Reader", name: str, stamp: str | None) -> None:
-        """Compare a model with the one that the index was made with, and note what both are known by."""
+    def _check_model(self, reader: "Reader", name: str, stamp: str | None) -> None:
+        """Refuse a model that the index was not built with; write down what identifies this one."""
         mark, known = fingerprint(reader), self._store.db.get("fingerprint")
         if known not in (None, mark):
-            made = f"the one that the index was made with ({self.model})"
-            what = f"{name}, which has changed since" if name == self.model else name
-            raise bad("model", made, what, "Rebuild the index with --rebuild, or use another folder.")
-        notes = {"fingerprint": mark, "model": self.model or name} | ({"stamp": stamp} if stamp else {})
-        # An index that is made already is of use where it cannot be written.
+            requirement = f"the one that the index was built with ({self.model})"
+            value = f"{name}, which has changed since" if name == self.model else name
+            raise bad("model", requirement, value, "Rebuild the index with --rebuild, or use another folder.")
+        facts = {"fingerprint": mark, "model": self.model or name} | ({"stamp": stamp} if stamp else {})
+        # A finished index is also useful where it cannot be written.
         with suppress(LongspanError) if known else nullcontext(), self._store.db.transaction():
-            self._store.db.put(**notes)
+            self._store.db.put(**facts)
 
     def add(self, paths: str | Path | Iterable[str | Path], *, progress: bool | None = None) -> Report:
-        """Bring the index up to date with files and folders; whatever is gone from them is removed.
+        """Bring the index up to date with files and folders; files that are gone from them are removed.
 
-        A file of the same size and time, or else of the same content, is not read again, nor is one that was
-        renamed. Every group of files is committed when it is encoded, so an interrupted run loses little.
+        A file of the same size and time, or of the same content, is not read again, nor is a renamed one.
+        Each group of files is committed as soon as it is encoded, so an interrupted run loses little.
+        `progress` shows a bar; None: on a terminal, if it takes a while.
         """
         began, report = time.perf_counter(), Report()
-        roots = listed(paths)
-        wanted = self._compare(roots, report)
-        total = sum(file.size for file in wanted)
-        with bar(total, progress) as shown:
-            done = 0
-            for group in self._groups(wanted, report):
-                self._encode(group, report, shown.update)
+        pending = self._compare(listed(paths), report)
+        total, done = sum(file.size for file in pending), 0
+        with progress_bar(total // 4, "tokens", shown=progress, scale=True) as bar:  # 4: a first guess
+            for group in self._groups(pending, report):
+                self._encode(group, report, bar.update)
                 done += sum(file.size for file, _ in group)
-                shown.total = round(report.n_tokens * max(1.0, total / max(done, 1)))
+                bar.expect(round(report.n_tokens * max(1.0, total / max(done, 1))))
         if report.removed or report.encoded:
             self._store.compact()
         report.seconds = time.perf_counter() - began
         return report
 
     def _compare(self, roots: Sequence[Path], report: Report) -> list[File]:
-        """The files that must be encoded; those that are gone, renamed or only touched are dealt with."""
+        """The files that must be encoded; records of deleted, renamed and touched files are updated."""
         known = {file.path: file for file in self._store.files()}
-        skip, fail = ((lambda *told, to=to: to.append(told)) for to in (report.skipped, report.failed))
-        found = dict.fromkeys(walk(roots, skipped=skip, failed=fail))
-        gone = {path for path in known if path not in found and within(path, roots) and is_gone(path)}
+        present = dict.fromkeys(
+            walk(
+                roots,
+                skipped=lambda path, reason: report.skipped.append((path, reason)),
+                failed=lambda path, reason: report.failed.append((path, reason)),
+            )
+        )
+        gone = {path for path in known if path not in present and within(path, roots) and is_gone(path)}
         lost = {known[path].digest: path for path in gone}
-        wanted, renamed = [], []
-        for path in found:
+        pending, renamed = [], []
+        for path in present:
             old = known.get(path)
             try:
                 stat = path.stat()
@@ -139,7 +144,7 @@ class Index:
                 report.moved += 1
                 renamed.append((lost.pop(content), file))
             else:
-                wanted.append(replace(file, id=old.id if old else 0))
+                pending.append(replace(file, id=old.id if old else 0))
         gone -= {path for path, _ in renamed}
         report.removed = len(gone)
         if gone or renamed:
@@ -147,13 +152,13 @@ class Index:
                 self._store.remove(sorted(gone))
                 for path, file in renamed:
                     self._store.move(path, file)
-        return wanted
+        return pending
 
-    def _groups(self, wanted: Sequence[File], report: Report) -> Iterator[list[tuple[File, Document]]]:
-        """Files with their texts, as many at once as are worth a commit."""
+    def _groups(self, pending: Sequence[File], report: Report) -> Iterator[list[tuple[File, Document]]]:
+        """Files with their texts, in groups of about GROUP characters."""
         group: list[tuple[File, Document]] = []
         size = 0
-        for file in wanted:
+        for file in pending:
             try:
                 document = read(file.path)
             except (LongspanError, OSError) as error:
@@ -167,26 +172,29 @@ class Index:
         if group:
             yield group
 
-    def _encode(self, group: Sequence[tuple[File, Document]], report: Report, advance: Any) -> None:
+    def _encode(
+        self, group: Sequence[tuple[File, Document]], report: Report, advance: Callable[[int], None]
+    ) -> None:
+        """Read a group of files with the model and commit it."""
         from longspan.search.passages import encode
 
         texts = [document.text for _, document in group]
-        encoded = encode(self.reader, texts, advance=advance)
-        added = [
+        encodings = encode(self.reader, texts, advance=advance)
+        records = [
             (
-                replace(file, **one.reading._asdict()),
-                one.table,
-                [_row(document, span.start, span.end) for span in one.passages],
+                replace(file, **encoding.reading._asdict()),
+                encoding.table,
+                [_row(document, span.start, span.end) for span in encoding.passages],
             )
-            for (file, document), one in zip(group, encoded, strict=True)
+            for (file, document), encoding in zip(group, encodings, strict=True)
         ]
         with self._store.db.transaction():
-            self._store.add(added)
-        for (file, _), one in zip(group, encoded, strict=True):
+            self._store.add(records)
+        for (file, _), encoding in zip(group, encodings, strict=True):
             report.changed += file.id > 0
             report.added += file.id == 0
-            report.n_tokens += one.reading.n_tokens
-            report.truncated += one.reading.truncated
+            report.n_tokens += encoding.reading.n_tokens
+            report.truncated += encoding.reading.truncated
 
     def search(
         self,
@@ -197,13 +205,13 @@ class Index:
         by: str = "passage",
         inside: str | Path | Iterable[str | Path] | None = None,
     ) -> Hits:
-        """The `top` passages that answer `query` best, only from the files or folders `inside` if given.
+        """The `top` passages that answer `query` best, only from the files or folders `inside` unless None.
 
-        mode is "dense" (meaning), "bm25" (words) or "hybrid" (both). For meaning, every passage is compared
-        with the query, and of the nearest the parts, too. by="document" gives of each document the passage
-        that answers best, and ranks documents as wholes: half by themselves, half by that passage.
+        mode is "dense" (meaning), "bm25" (words) or "hybrid" (both). Meaning compares the query with every
+        passage, and with the parts of the nearest. by="document" gives the best passage of each document and
+        ranks documents as wholes: half by their own vector, half by that passage.
         """
-        asked(query, top, mode, by)
+        check_options(query, top, mode, by)
         roots = None if inside is None else listed(inside)
         if not len(self):
             return Hits(query, [])
@@ -211,10 +219,10 @@ class Index:
         with self._store.db.snapshot(), self._store.db.sound():
             view, depth = self._view(), max(DEPTH, top) if mode == "hybrid" else top
             rows = view.rows(roots)
-            dense, words = view.both(query, vector, depth, rows, mode=mode, by=by)
-            scores = fused(dense, words) if mode == "hybrid" else dense or words
-            found = [view.hit(n, scores[n], dense.get(n), words.get(n)) for n in list(scores)[:top]]
-        return Hits(query, found)
+            dense, words = view.rankings(query, vector, depth, rows, mode=mode, by=by)
+            scores = fuse(dense, words) if mode == "hybrid" else dense or words
+            hits = [view.hit(row, scores[row], dense.get(row), words.get(row)) for row in list(scores)[:top]]
+        return Hits(query, hits)
 
     def _vector(self, query: str) -> FloatArray:
         vector: FloatArray = self.reader.encode_query(
@@ -223,7 +231,7 @@ class Index:
         return vector.astype(np.float32)
 
     def _view(self) -> View:
-        """The index as it is now, also after another process has written."""
+        """The current state of the index, whichever process wrote last."""
         version = self._store.db.version
         if self._last is None or version != self._last[0]:
             with self._store.db.sound():
@@ -232,7 +240,7 @@ class Index:
 
     @property
     def files(self) -> list[Path]:
-        """What the index holds."""
+        """The files that the index holds."""
         return sorted(file.path for file in self._view().files)
 
     def __len__(self) -> int:
@@ -242,12 +250,12 @@ class Index:
         return True
 
     def verify(self) -> None:
-        """Read everything and compare it with its checksums; damage is an error."""
+        """Compare the whole index with its checksums; damage raises a CheckpointError."""
         with self._store.db.sound():
             self._store.verify()
 
     def close(self) -> None:
-        """Let go of the files."""
+        """Close the files of the index."""
         self._store.db.close()
 
     def __enter__(self) -> Self:

@@ -1,4 +1,4 @@
-"""Late chunking: a document is read whole, and its passages are means of the tokens it was read as."""
+"""Late chunking: the model reads a document whole, and a passage is the mean of its tokens."""
 
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, NamedTuple
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from longspan.reader import Reader
 
 PARTS = 4
-"""A passage has a vector, and each of so many parts of it: an answer may be one sentence among others."""
+"""Parts of a passage, each with a vector of its own: the answer may be one sentence among others."""
 
 
 class Encoded(NamedTuple):
@@ -44,10 +44,10 @@ class Encoded(NamedTuple):
 def encode(
     reader: "Reader", texts: Sequence[str], *, advance: Callable[[int], object] | None = None
 ) -> list[Encoded]:
-    """Texts read whole, with vectors of passages and documents; `advance` is told of tokens as they are read.
+    """Read texts whole and give vectors to documents and passages; `advance(n)` after each n tokens.
 
-    Only sums leave the batch, never the tokens' own vectors. A document beyond the position table is read
-    in overlapping windows, and every token is taken from the window where it stands most centrally.
+    Only sums leave a batch, never the vectors of tokens. A document longer than the position table is read in
+    overlapping windows, and each token is taken from the window in which it is most central.
     """
     prompts = reader.prompts
     before = next((prompts[kind] for kind in ("document", "passage", "corpus") if kind in prompts), "")
@@ -86,7 +86,7 @@ def encode(
 
 
 def _body(document: Document, before: int) -> tuple[IntArray, IntArray]:
-    """The tokens of the text itself that are read, and their offsets in it."""
+    """The tokens of the text itself that the model reads, and their offsets in it."""
     encoding = document.encoding
     read = np.zeros(len(encoding), bool)
     for piece in document.pieces:
@@ -96,7 +96,7 @@ def _body(document: Document, before: int) -> tuple[IntArray, IntArray]:
 
 
 def _owner(document: Document, rows: IntArray, spans: Sequence[Passage]) -> IntArray:
-    """For each token of the document the number of its part, PARTS * len(spans) for none."""
+    """The part that each token of the document belongs to; PARTS * len(spans) for none."""
     owner = np.full(len(document.encoding), PARTS * len(spans), np.int64)
     for number, span in enumerate(spans):
         size = span.behind - span.first
@@ -105,7 +105,7 @@ def _owner(document: Document, rows: IntArray, spans: Sequence[Passage]) -> IntA
 
 
 def _sums(x: Tensor, owner: Tensor, count: int) -> Tensor:
-    """(n, C) to (count, C): the sum of each part's tokens, those of none left out."""
+    """(n, C) -> (count, C): the sum of each part's tokens; those of no part are left out."""
     sums = torch.zeros(count + 1, x.shape[1], device=x.device)
     return sums.index_add_(0, owner.to(x.device), x.float())[:count]
 

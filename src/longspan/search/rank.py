@@ -1,4 +1,4 @@
-"""Which passages are best: by an exact scan of vectors, by words, or by both ranks."""
+"""Ranking: exact products of vectors, the best of many scores, and the fusion of two rankings."""
 
 import platform
 from collections.abc import Mapping
@@ -11,15 +11,15 @@ from longspan.shapes import FloatArray, IntArray
 MODES = ("hybrid", "dense", "bm25")
 BY = ("passage", "document")
 SMOOTHING = 60
-"""Of reciprocal rank fusion (Cormack et al., 2009)."""
+"""The constant of reciprocal rank fusion (Cormack et al., 2009)."""
 MARGIN = 1 / 512 if platform.machine().lower() in ("x86_64", "amd64") else 1 / 64
-"""How wrong half precision may be for vectors of length 1: twice what rounding query and product can give,
-and where processors may also add in half precision, ten times what that was seen to give."""
+"""The largest error of half precision for vectors of length 1: twice what rounding the query and the product
+can cause; where a processor may also add in half precision, ten times what was measured."""
 CHUNK = 1 << 14
 
 
-def asked(query: object, top: object, mode: object, by: object) -> None:
-    """Check what a search is asked for."""
+def check_options(query: object, top: object, mode: object, by: object) -> None:
+    """Raise an InputError for options that a search cannot have."""
     if not isinstance(query, str) or not query.strip():
         raise bad("query", "a text that is not empty", query)
     if mode not in MODES:
@@ -30,10 +30,10 @@ def asked(query: object, top: object, mode: object, by: object) -> None:
 
 
 def scan(vectors: FloatArray, query: FloatArray, rows: IntArray, count: int) -> dict[int, float]:
-    """The `count` of `rows` whose product with the query is largest, largest first, and these products.
+    """The `count` of `rows` with the largest products with the query, largest first, and these products.
 
-    Every row is looked at: quickly in half precision (vectors (N, C) are float16), then in float32 whatever
-    might still be among the best, so that the answer is that of a scan in float32.
+    All rows are compared in half precision (vectors (N, C) are float16), then in float32 those that may be
+    among the best: the result is that of a scan in float32.
 
     >>> table, query = np.eye(4, dtype=np.float16), np.arange(4, dtype=np.float32)
     >>> scan(table, query, np.array([0, 1, 3]), 2)
@@ -51,23 +51,23 @@ def products(vectors: FloatArray, query: FloatArray) -> FloatArray:
     """The product of every row (N, C) with the query, to half precision."""
     import torch
 
-    found: FloatArray = torch.mv(torch.from_numpy(vectors), torch.from_numpy(query).half()).float().numpy()
-    return found
+    result: FloatArray = torch.mv(torch.from_numpy(vectors), torch.from_numpy(query).half()).float().numpy()
+    return result
 
 
 def exact(vectors: FloatArray, queries: FloatArray) -> FloatArray:
     """The products of rows (N, C) with queries (Q, C), in float32: (N, Q).
 
-    By torch, as all products of a query are: numpy's threads and torch's would wait for each other.
+    By torch, as all products of a query: numpy's threads and torch's would wait for each other.
     """
     import torch
 
-    found: FloatArray = torch.mm(torch.from_numpy(vectors).float(), torch.from_numpy(queries).t()).numpy()
-    return found
+    result: FloatArray = torch.mm(torch.from_numpy(vectors).float(), torch.from_numpy(queries).t()).numpy()
+    return result
 
 
 def best(rows: IntArray, scores: FloatArray, count: int) -> dict[int, float]:
-    """The `count` rows of the largest scores, largest first, and of equal ones the first.
+    """The `count` rows with the largest scores, largest first; of equal scores, the lower row first.
 
     >>> best(np.array([4, 5, 6]), np.array([1.0, 3.0, 1.0]), 2)
     {5: 3.0, 4: 1.0}
@@ -79,10 +79,10 @@ def best(rows: IntArray, scores: FloatArray, count: int) -> dict[int, float]:
     return dict(zip(rows[order].tolist(), scores[order].tolist(), strict=True))
 
 
-def fused(*rankings: Mapping[int, float]) -> dict[int, float]:
-    """The sum of 1 / (60 + rank) over rankings, best first.
+def fuse(*rankings: Mapping[int, float]) -> dict[int, float]:
+    """Reciprocal rank fusion: the sum of 1 / (60 + rank) over the rankings, best first.
 
-    >>> list(fused({7: 0.9, 8: 0.8}, {8: 3.0}))
+    >>> list(fuse({7: 0.9, 8: 0.8}, {8: 3.0}))
     [8, 7]
     """
     sums: dict[int, float] = {}
@@ -93,12 +93,12 @@ def fused(*rankings: Mapping[int, float]) -> dict[int, float]:
 
 
 def passage_scores(queries: FloatArray, vectors: FloatArray, parts: FloatArray) -> FloatArray:
-    """(Q, C), (P, C), (P, K, C) -> (Q, P): half the cosine with a passage, half that with its best part."""
+    """(Q, C), (P, C), (P, K, C) -> (Q, P): the mean of the cosines with a passage and with its best part."""
     best = exact(parts.reshape(-1, parts.shape[2]), queries).reshape(*parts.shape[:2], -1).max(1)
     scores: FloatArray = (exact(vectors, queries) + best).T / 2
     return scores
 
 
-def document_scores(alike: FloatArray, best: FloatArray) -> FloatArray:
-    """Half the cosine with a document, half the score of its best passage."""
-    return (alike + best) / 2
+def document_scores(document: FloatArray, best_passage: FloatArray) -> FloatArray:
+    """The mean of the cosine with a document and the score of its best passage."""
+    return (document + best_passage) / 2

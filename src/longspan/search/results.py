@@ -1,21 +1,27 @@
 """What a search finds: passages that say where they stand and print well."""
 
 import html
-import re
 import textwrap
 from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Any
+from typing import TypedDict, cast, overload
 
-from longspan.errors import CheckpointError
+from longspan.search.highlight import Highlighter
 
-_STOP = """a an and are as at be by can did do does for from had has have how i in is it its of on or that
-the their there these they this to was were what when where which who whom whose why will with you your"""
-STOP = frozenset(_STOP.split())
-SNIPPET = 440
-_WORD = re.compile(r"\w+")
-_ENDING = re.compile(r"(?:ing|edly|ed|ies|es|s|ly|y)$")
+
+class HitDict(TypedDict):
+    """A Hit as JSON has it."""
+
+    file: str
+    page: int | None
+    line: int
+    start: int
+    end: int
+    score: float
+    dense: float | None
+    bm25: float | None
+    text: str
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -38,7 +44,7 @@ class Hit:
 
     @property
     def place(self) -> str:
-        """The file and the page or line, as editors understand it; relative where it lies below us."""
+        """The file, relative to the current folder if inside, and the page or line, as editors read it."""
         here = Path.cwd()
         file = self.file.relative_to(here) if self.file.is_relative_to(here) else self.file
         where = f":{self.line}" if self.page is None else f", page {self.page}"
@@ -46,97 +52,64 @@ class Hit:
 
     @property
     def reason(self) -> str:
-        """What speaks for it: how near its meaning is (a cosine), how well its words fit (BM25)."""
-        found = {"meaning": (self.dense, 2), "words": (self.bm25, 1)}
-        return ", ".join(f"{name} {v:.{digits}f}" for name, (v, digits) in found.items() if v is not None)
+        """What speaks for it: how close its meaning is (a cosine), how well its words fit (BM25)."""
+        scores = {"meaning": (self.dense, 2), "words": (self.bm25, 1)}
+        return ", ".join(f"{name} {v:.{digits}f}" for name, (v, digits) in scores.items() if v is not None)
 
-    def as_dict(self) -> dict[str, Any]:
+    def as_dict(self) -> HitDict:
         """Plain data for JSON."""
-        return asdict(self) | {"file": str(self.file)}
+        return cast(HitDict, asdict(self) | {"file": str(self.file)})
 
 
 class Hits(Sequence[Hit]):
-    """The best passages, best first."""
+    """The best passages, best first; printed, they show the words of the query."""
 
-    def __init__(self, query: str, found: Sequence[Hit]) -> None:
-        self.query, self._found = query, tuple(found)
+    def __init__(self, query: str, hits: Sequence[Hit]) -> None:
+        self.query, self._hits = query, tuple(hits)
 
-    def __getitem__(self, index: Any) -> Any:
-        return self._found[index]
+    @overload
+    def __getitem__(self, index: int) -> Hit: ...
+    @overload
+    def __getitem__(self, index: slice) -> "Hits": ...
+    def __getitem__(self, index: int | slice) -> "Hit | Hits":
+        return Hits(self.query, self._hits[index]) if isinstance(index, slice) else self._hits[index]
 
     def __len__(self) -> int:
-        return len(self._found)
+        return len(self._hits)
 
     def __repr__(self) -> str:
         return "\n\n".join(self.lines()) or f"nothing found for {self.query!r}"
 
-    def lines(self, *, colour: bool = False, width: int | None = None) -> Iterator[str]:
-        """Each hit as two or more lines, words of the query in bold if there is `colour`."""
-        on, off, dim = ("\033[1m", "\033[0m", "\033[2m") if colour else ("", "", "")
-        for rank, hit in enumerate(self._found, 1):
+    def lines(self, *, color: bool = False, width: int | None = None) -> Iterator[str]:
+        """Each hit as two or more lines, the words of the query in bold if `color`."""
+        on, off, dim = ("\033[1m", "\033[0m", "\033[2m") if color else ("", "", "")
+        highlighter, texts = self._highlighter()
+        for rank, (hit, text) in enumerate(zip(self._hits, texts, strict=True), 1):
             yield f"{rank}. {on}{hit.place}{off}  {dim}({hit.reason}){off}\n" + "\n".join(
-                "   " + "".join(f"{on}{text}{off}" if hot else text for text, hot in marked(line, self.query))
-                for line in _wrapped(snippet(hit.text, self.query), width)
+                "   " + "".join(f"{on}{part}{off}" if hot else part for part, hot in highlighter.parts(line))
+                for line in _wrapped(highlighter.snippet(text), width)
             )
 
     def _repr_html_(self) -> str:
+        highlighter, texts = self._highlighter()
         rows = []
-        for rank, hit in enumerate(self._found, 1):
+        for rank, (hit, text) in enumerate(zip(self._hits, texts, strict=True), 1):
             parts = [
-                f"<mark>{html.escape(text)}</mark>" if hot else html.escape(text)
-                for text, hot in marked(snippet(hit.text, self.query), self.query)
+                f"<mark>{html.escape(part)}</mark>" if hot else html.escape(part)
+                for part, hot in highlighter.parts(highlighter.snippet(text))
             ]
             place = f"{rank}. <b>{html.escape(hit.place)}</b> <small>{hit.reason}</small>"
             rows.append(f"<p>{place}<br>{''.join(parts)}</p>")
         return "".join(rows) or f"<p>nothing found for {html.escape(self.query)}</p>"
 
-
-def terms(query: str) -> set[str]:
-    """The stems of the words that matter; all of them if none does.
-
-    >>> sorted(terms("Where does the river flow?"))
-    ['flow', 'river']
-    """
-    words = {word.casefold() for word in _WORD.findall(query)}
-    return {_stem(word) for word in (words - STOP or words)}
-
-
-def marked(text: str, query: str) -> list[tuple[str, bool]]:
-    """The text in parts, each with whether it is a word of the query.
-
-    >>> marked("It flows here.", "flow")
-    [('It ', False), ('flows', True), (' here.', False)]
-    """
-    wanted, parts, here = terms(query), [], 0
-    for word in _WORD.finditer(text):
-        if _stem(word[0].casefold()) in wanted:
-            parts += [(text[here : word.start()], False), (word[0], True)]
-            here = word.end()
-    return [part for part in [*parts, (text[here:], False)] if part[0]]
-
-
-def snippet(text: str, query: str, size: int = SNIPPET) -> str:
-    """At most about `size` characters on one line, from where most different words of the query stand."""
-    text = printable(" ".join(text.split()))
-    if len(text) <= size:
-        return text
-    wanted = terms(query)
-    places = [(m.start(), _stem(m[0].casefold())) for m in _WORD.finditer(text)]
-    places = [place for place in places if place[1] in wanted]
-    first = max(
-        (start for start, _ in places),
-        key=lambda start: len({stem for other, stem in places if start <= other < start + size * 3 // 4}),
-        default=0,
-    )
-    first = max(0, min(first - size // 8, len(text) - size))
-    begin = first and text.find(" ", first) + 1
-    end = text.rfind(" ", 0, begin + size) if begin + size < len(text) else len(text)
-    end = end if end > begin else begin + size
-    return f"{'… ' if begin else ''}{text[begin:end]}{' …' if end < len(text) else ''}"
+    def _highlighter(self) -> tuple[Highlighter, list[str]]:
+        """What marks the query in the passages, and the passages, each on one line."""
+        texts = [printable(" ".join(hit.text.split())) for hit in self._hits]
+        return Highlighter(self.query, texts), texts
 
 
 def _wrapped(text: str, width: int | None) -> list[str]:
-    """Lines that fit below a number; one if no width is given."""
+    """Lines that fit below a rank; one line if there is no width."""
     return [text] if width is None else textwrap.wrap(text, max(20, width - 3)) or [""]
 
 
@@ -148,13 +121,3 @@ def printable(text: str) -> str:
     """
     clean = "".join(c if c.isprintable() else "�" for c in text)
     return clean.encode("utf-8", "replace").decode()
-
-
-def _stem(word: str) -> str:
-    return _ENDING.sub("", word) if len(word) > 4 else word
-
-
-def damaged(folder: Path, reason: str) -> CheckpointError:
-    """The error for an index that cannot be trusted any more."""
-    repair = f"Rebuild it: longspan index PATH... --index {folder} --rebuild"
-    return CheckpointError(f"The index `{folder}` is damaged: {reason}. {repair}")

@@ -1,9 +1,9 @@
-"""An index on disk: SQLite says what there is, one flat file holds the vectors, and a kill harms neither.
+"""An index on disk: SQLite holds the records, flat files hold the vectors, and a kill harms neither.
 
-Vectors are appended and flushed before the transaction that names them, so rows that no transaction names are
-only waste. A changed or deleted file leaves its rows behind; when they are too many, the live ones move to a
-new file, which one transaction puts in the old one's place. Where words stand is written in parts, one for
-each transaction, and counts rows; moving joins the parts, too.
+Vectors are appended and flushed before the transaction that refers to them, so a kill leaves only rows that
+nothing refers to. A changed or deleted file leaves dead rows behind; when there are too many, the live ones
+move to new files, which one transaction puts in place of the old. Postings are written in parts, one for each
+transaction; moving rows joins the parts, too.
 """
 
 import os
@@ -18,19 +18,18 @@ from typing import NamedTuple
 
 import numpy as np
 
-from longspan.search.database import NAME, POSTINGS, Database
-from longspan.search.results import damaged
-from longspan.search.words import MOST, Postings, packed, postings, unpacked
+from longspan.search.database import NAME, POSTINGS, Database, damaged
+from longspan.search.words import MAX_COUNT, Postings, pack, postings, unpack
 from longspan.shapes import FloatArray, IntArray
 
 TABLES = ("vectors", "fine")
-"""Files of vectors, row by row: those of documents and passages, and those of the passages' parts."""
+"""Files of vectors, row by row: those of documents and passages, and those of the parts of passages."""
 WASTE = 0.25
-"""The part of the rows that may be dead before the living move."""
+"""The share of rows that may be dead before the live ones move."""
 PARTS = 128
-"""How many parts there may be of where words stand, before they are joined."""
+"""How many parts postings may have before they are joined."""
 PART = 1 << 24
-"""Rows that a part can count."""
+"""Rows that one part of the postings can number."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -41,19 +40,19 @@ class File:
     path: Path
     size: int
     mtime: int
-    "Of the last change, in nanoseconds."
+    "When it was last changed, in nanoseconds."
     digest: bytes
     n_tokens: int = 0
     truncated: int = 0
     windows: int = 0
     passages: int = 0
     first: int = 0
-    "The number of its first passage."
+    "The id of its first passage."
     slot: int = 0
-    "Where its rows begin."
+    "Its first row of vectors."
     crc: int = 0
     lengths: bytes = b""
-    "Words in each passage, as <u4."
+    "The words of each passage, counted, as <u4."
 
     @property
     def words(self) -> IntArray:
@@ -62,7 +61,7 @@ class File:
 
 
 class Row(NamedTuple):
-    """A passage: characters `start` to `stop` of its document."""
+    """A passage: the characters from `start` to before `stop` of its document."""
 
     start: int
     stop: int
@@ -72,14 +71,14 @@ class Row(NamedTuple):
 
 
 class Store:
-    """The folder of an index, made if it does not exist."""
+    """The folder of an index, created if it does not exist."""
 
     def __init__(self, folder: Path) -> None:
         self.folder, self.db = folder, Database(folder)
 
     @staticmethod
     def discard(folder: Path) -> None:
-        """Delete the files of an index, damaged or not, and nothing else."""
+        """Delete the files of an index, damaged or not, and no other files."""
         for path in [folder / NAME, folder / f"{NAME}-journal", *_tables_in(folder)]:
             path.unlink(missing_ok=True)
 
@@ -95,11 +94,11 @@ class Store:
         ]
 
     def vectors(self) -> FloatArray:
-        """(rows, C) float16, mapped: the living and the dead; what is written to it stays in memory."""
+        """(rows, C) float16, mapped copy-on-write: all rows, the dead too."""
         return self._table("vectors", self._width)
 
     def fine(self) -> FloatArray:
-        """(rows, K, C) float16, mapped: the parts of each passage, of which there may be none."""
+        """(rows, K, C) float16, mapped copy-on-write: the K parts of each passage; K may be 0."""
         table = self._table("fine", self._fine * self._width)
         return table.reshape(len(table), self._fine, self._width)
 
@@ -120,32 +119,32 @@ class Store:
             raise damaged(self.folder, f"{path.name} is missing or too short")
         return np.memmap(path, "<f2", "c", shape=(rows, width))
 
-    def postings(self, term: str) -> Postings:
-        """The rows where a stem stands, the dead too, and how often."""
-        parts = self.db.rows("SELECT slot, data FROM postings WHERE term = ?", term)
-        return self._checked(unpacked(parts))
+    def postings(self, stem: str) -> Postings:
+        """The rows where a stem occurs, the dead too, and how often."""
+        parts = self.db.rows("SELECT slot, data FROM postings WHERE term = ?", stem)
+        return self._checked(unpack((slot, data) for slot, data in parts))
 
     def _all_postings(self, table: str = "postings") -> Iterator[tuple[str, Postings]]:
         parts = self.db.do(f"SELECT term, slot, data FROM {table} ORDER BY term, slot")
-        for term, own in groupby(parts, itemgetter(0)):
-            yield term, self._checked(unpacked(part[1:] for part in own))
+        for stem, own in groupby(parts, itemgetter(0)):
+            yield stem, self._checked(unpack((slot, data) for _, slot, data in own))
 
-    def _checked(self, found: Postings) -> Postings:
-        if found.places.max(initial=-1) >= self.db.number("rows"):
+    def _checked(self, postings: Postings) -> Postings:
+        if postings.rows.max(initial=-1) >= self.db.number("rows"):
             raise damaged(self.folder, "a word stands where there is no passage")
-        return found
+        return postings
 
     def add(self, group: Sequence[tuple[File, FloatArray, Sequence[Row]]]) -> None:
-        """Put files in, in place of what was at their paths; only inside a transaction.
+        """Add files, or replace them by their paths; only inside a transaction.
 
         Vectors are (1 + P, C) or, with K parts for each passage, (1 + P, 1 + K, C).
         """
         self.remove([file.path for file, _, _ in group])
         begin = slot = self.db.number("rows")
         width = group[0][1].shape[-1]
-        given = [vectors.astype("<f2").reshape(len(vectors), -1, width) for _, vectors, _ in group]
-        tables = [(table[:, 0].tobytes(), table[:, 1:].tobytes()) for table in given]
-        fine = given[0].shape[1] - 1
+        halves = [vectors.astype("<f2").reshape(len(vectors), -1, width) for _, vectors, _ in group]
+        tables = [(table[:, 0].tobytes(), table[:, 1:].tobytes()) for table in halves]
+        fine = halves[0].shape[1] - 1
         for name, columns, data in zip(TABLES, (width, fine * width), zip(*tables, strict=True), strict=True):
             with open(self._path(self.db.number("generation"), name), "ab") as out:
                 out.truncate(slot * columns * 2)  # what a killed process may have left
@@ -153,12 +152,12 @@ class Store:
                 out.flush()
                 os.fsync(out.fileno())
         texts = [text for _, _, rows in group for text in ("", *(row.text for row in rows))]
-        terms, lengths = postings(texts)
+        packed, lengths = postings(texts)
         for (file, vectors, rows), data in zip(group, tables, strict=True):
             words = lengths[slot - begin + 1 : slot - begin + len(vectors)].astype("<u4").tobytes()
             self._add(file, rows, (slot, _crc(b"".join(data), words, [row.text for row in rows]), words))
             slot += len(vectors)
-        values = [(term, begin, data) for term, data in sorted(terms.items())]
+        values = [(stem, begin, data) for stem, data in sorted(packed.items())]
         self.db.do_many("INSERT INTO postings VALUES (?, ?, ?)", values)
         sizes = {"rows": str(slot), "width": str(width), "fine": str(fine)}
         self.db.put(**sizes, parts=str(self.db.number("parts") + 1))
@@ -174,7 +173,7 @@ class Store:
         self.db.do_many("INSERT INTO passages VALUES (?, ?, ?, ?, ?, ?)", rows)
 
     def remove(self, paths: Sequence[Path]) -> None:
-        """Take files out; only inside a transaction."""
+        """Remove files; only inside a transaction."""
         for path in paths:
             name = os.fsencode(path)
             for number, first, count in self.db.rows(
@@ -184,14 +183,14 @@ class Store:
                 self.db.do("DELETE FROM files WHERE id = ?", number)
 
     def move(self, old: Path, new: File) -> None:
-        """The file at `old` is now known by the path, size and time of `new`; only inside a transaction."""
+        """Give the file at `old` the path, size and time of `new`; only inside a transaction."""
         self.db.do(
             "UPDATE files SET path = ?, size = ?, mtime = ? WHERE path = ?",
             *(os.fsencode(new.path), new.size, new.mtime, os.fsencode(old)),
         )
 
     def compact(self) -> None:
-        """Move the living rows together if too many are dead, and delete what nothing refers to."""
+        """Move the live rows together if too many are dead, and delete files that nothing refers to."""
         with self.db.transaction():
             files, rows, generation = self.files(), self.db.number("rows"), self.db.number("generation")
             live = sum(file.passages + 1 for file in files)
@@ -217,17 +216,17 @@ class Store:
                     path.unlink()
 
     def _join(self, place: IntArray) -> None:
-        """All parts of where words stand as few; `place` says where each row has gone, -1 for the dead."""
+        """Join the parts of the postings; `place` is the new row of each old one, -1 for the dead."""
         self.db.do("ALTER TABLE postings RENAME TO parts")
         self.db.do(POSTINGS)
-        for term, (rows, times) in self._all_postings("parts"):
-            rows, times = place[rows], times[place[rows] >= 0]
+        for stem, (old, counts) in self._all_postings("parts"):
+            rows, counts = place[old], counts[place[old] >= 0]
             rows = rows[rows >= 0]
             for base in range(0, len(place), PART):
                 own = rows // PART == base // PART
                 if own.any():
-                    data = packed(rows[own] - base, times[own])
-                    self.db.do("INSERT INTO postings VALUES (?, ?, ?)", term, base, data)
+                    data = pack(rows[own] - base, counts[own])
+                    self.db.do("INSERT INTO postings VALUES (?, ?, ?)", stem, base, data)
         self.db.do("DROP TABLE parts")
 
     def verify(self) -> None:
@@ -244,10 +243,10 @@ class Store:
             if _crc(held, file.lengths, [text for (text,) in texts]) != file.crc:
                 raise damaged(self.folder, f"what it holds of {file.path} has changed")
             lengths[own][1:] = file.words
-        found = np.zeros_like(lengths)
-        for _, (rows, times) in self._all_postings():
-            found[rows] += times
-        if (found < np.minimum(lengths, MOST)).any() or (found > lengths)[lengths > 0].any():
+        sums = np.zeros_like(lengths)
+        for _, (rows, counts) in self._all_postings():
+            sums[rows] += counts
+        if (sums < np.minimum(lengths, MAX_COUNT)).any() or (sums > lengths)[lengths > 0].any():
             raise damaged(self.folder, "its table of words is not whole")
 
     def _path(self, generation: int, name: str) -> Path:
@@ -259,7 +258,7 @@ def _tables_in(folder: Path) -> list[Path]:
 
 
 def _rows(file: File) -> IntArray:
-    """The rows of a file: its own, then those of its passages."""
+    """The rows of a file: the document's, then those of its passages."""
     return np.arange(file.slot, file.slot + file.passages + 1)
 
 
@@ -267,7 +266,7 @@ def _crc(vectors: bytes, lengths: bytes, texts: Sequence[str]) -> int:
     return zlib.crc32("\0".join(texts).encode(), zlib.crc32(lengths, zlib.crc32(vectors)))
 
 
-def slots_of(files: Sequence[File]) -> IntArray:
+def passage_rows(files: Sequence[File]) -> IntArray:
     """The rows of all passages of some files."""
     parts = [np.arange(file.slot + 1, file.slot + 1 + file.passages) for file in files]
     return np.concatenate(parts) if parts else np.zeros(0, np.int64)

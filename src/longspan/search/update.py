@@ -1,14 +1,35 @@
-"""What bringing an index up to date needs: what changed, by which model, how far it is, what was done."""
+"""Updating an index: which files changed, whether the model is the same, and the report of what was done."""
 
 import hashlib
-from collections.abc import Iterable, Iterator, Sequence
-from contextlib import contextmanager
-from dataclasses import dataclass, field, fields
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, TypedDict, cast
 
 if TYPE_CHECKING:
     from longspan.reader import Reader
+
+
+class FileReason(TypedDict):
+    """A file that was not read, and why."""
+
+    file: str
+    reason: str
+
+
+class ReportDict(TypedDict):
+    """A Report as JSON has it."""
+
+    added: int
+    changed: int
+    moved: int
+    removed: int
+    unchanged: int
+    failed: list[FileReason]
+    skipped: list[FileReason]
+    n_tokens: int
+    truncated: int
+    seconds: float
 
 
 @dataclass
@@ -21,9 +42,9 @@ class Report:
     removed: int = 0
     unchanged: int = 0
     failed: list[tuple[Path, str]] = field(default_factory=list)
-    "Files that could not be read, and why; what the index knew of them before, it still knows."
+    "Files that could not be read, and why; the index keeps what it held of them."
     skipped: list[tuple[Path, str]] = field(default_factory=list)
-    "Files in folders that are no documents, such as pictures, and why."
+    "Files in folders that are not documents, such as pictures, and why."
     n_tokens: int = 0
     truncated: int = 0
     seconds: float = 0.0
@@ -33,13 +54,13 @@ class Report:
         """How many files the model has read."""
         return self.added + self.changed
 
-    def as_dict(self) -> dict[str, Any]:
+    def as_dict(self) -> ReportDict:
         """Plain data for JSON."""
         lists = {
-            name: [{"file": str(path), "reason": why} for path, why in getattr(self, name)]
+            name: [{"file": str(path), "reason": reason} for path, reason in getattr(self, name)]
             for name in ("failed", "skipped")
         }
-        return vars(self) | lists
+        return cast(ReportDict, vars(self) | lists)
 
     def __str__(self) -> str:
         counts = {name: getattr(self, name) for name in ("added", "changed", "moved", "removed", "unchanged")}
@@ -51,28 +72,30 @@ class Report:
         return f"{', '.join(parts)}{speed}"
 
 
+KEY_NAMES = (("backbone.", "body."), ("head.sif.", "head.salience."))
+"""Parts of a model, and what indexes on disk know them by."""
+
+
 def fingerprint(reader: "Reader") -> str:
     """The same for the same weights, config, tokenizer and pooling, wherever they came from."""
-    config = reader.model.config
-    values = [(each.name, getattr(config, each.name), each.default) for each in fields(config)]
-    stated = {name: value for name, value, default in values if value != default}  # fields may be added
+    import torch
+
+    from longspan.families.registry import stated_fields
+
+    stated = stated_fields(reader.model.config)
     mark = hashlib.blake2b(f"{stated}{reader.prompts}".encode(), digest_size=16)
     mark.update(reader.tokenizer.to_json().encode())
     for name, tensor in sorted(reader.model.state_dict().items()):
+        for ours, stored in KEY_NAMES:
+            name = stored + name.removeprefix(ours) if name.startswith(ours) else name
         mark.update(f"{name}{tuple(tensor.shape)}{tensor.dtype}".encode())
         flat = tensor.detach().cpu().contiguous().reshape(-1)
-        mark.update(flat.view(dtype=_bytes()).numpy().data)
+        mark.update(flat.view(dtype=torch.uint8).numpy().data)
     return mark.hexdigest()
 
 
-def _bytes() -> Any:
-    import torch
-
-    return torch.uint8
-
-
 def stamp_of(folder: Path) -> str | None:
-    """A mark of names, sizes and times of a model's files: while it stays, so does the fingerprint."""
+    """A digest of the names, sizes and times of a model's files: while it holds, so does the fingerprint."""
     if not folder.is_dir():
         return None
     files = sorted((str(path), path.stat()) for path in folder.resolve().rglob("*") if path.is_file())
@@ -81,24 +104,22 @@ def stamp_of(folder: Path) -> str | None:
 
 
 def digest(path: Path) -> bytes:
-    """What the content of a file is recognised by."""
+    """A digest of a file's content."""
     with path.open("rb") as file:
         return hashlib.file_digest(file, lambda: hashlib.blake2b(digest_size=16)).digest()
 
 
 def is_gone(path: Path) -> bool:
-    """Whether there is no such file; one in a folder that may not be looked into is not gone."""
+    """Whether there is no such file; a file in a folder that may not be listed is not gone."""
     try:
         path.stat()
-    except (FileNotFoundError, NotADirectoryError):
-        return True
-    except OSError:
-        return False
+    except OSError as error:
+        return isinstance(error, FileNotFoundError | NotADirectoryError)
     return False
 
 
 def listed(paths: str | Path | Iterable[str | Path]) -> list[Path]:
-    """One or several paths, from the root of the file system."""
+    """One or several paths as a list of absolute ones."""
     several = [paths] if isinstance(paths, str | Path) else paths
     return [Path(path).expanduser().absolute() for path in several]
 
@@ -106,24 +127,3 @@ def listed(paths: str | Path | Iterable[str | Path]) -> list[Path]:
 def within(path: Path, roots: Sequence[Path]) -> bool:
     """Whether a path is one of some files, or lies in one of some folders."""
     return any(path == root or root in path.parents for root in roots)
-
-
-class _Nothing:
-    """A bar that nobody sees."""
-
-    total: int | None = None
-
-    def update(self, tokens: int) -> None: ...
-
-
-@contextmanager
-def bar(size: int, shown: bool | None) -> Iterator[Any]:
-    """A bar on stderr that counts tokens, on a terminal only if `shown` is None; `size` counts bytes."""
-    if shown is False or size == 0:
-        yield _Nothing()
-        return
-    from tqdm.auto import tqdm  # type: ignore[import-untyped]
-
-    hide = False if shown else None
-    with tqdm(total=max(1, size // 4), unit="tokens", unit_scale=True, disable=hide, smoothing=0.1) as made:
-        yield made

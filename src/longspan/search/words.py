@@ -1,4 +1,4 @@
-"""Words of passages: cut, stemmed, counted, and scored by BM25."""
+"""The words of texts: split, stemmed, counted, and scored by BM25."""
 
 import math
 import re
@@ -6,21 +6,25 @@ import sqlite3
 import unicodedata
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Sequence
+from itertools import pairwise
 from typing import NamedTuple
 
 import numpy as np
 
 from longspan.errors import LongspanError
-from longspan.search.results import STOP
 from longspan.shapes import FloatArray, IntArray
 
-LONGEST = 64
-"""Characters of a word; the rest is cut off."""
-MOST = 255
-"""What a word is counted up to in a passage."""
+MAX_LENGTH = 64
+"""Characters of a word that count."""
+MAX_COUNT = 255
+"""The most that a word can count in one passage: counts are bytes."""
 K1, B = 1.2, 0.75
-"""Of BM25: how soon repetition tires, and how much a long passage is marked down."""
-_ALONE = "\u3040-\u30ff\u3400-\u9fff\uf900-\ufaff"  # kana and ideographs, which no space parts
+"""BM25: how soon repetition saturates, and how strongly length is normalized."""
+_STOP_WORDS = """a an and are as at be by can did do does for from had has have how i in is it its of on or
+that the their there these they this to was were what when where which who whom whose why will with you
+your"""
+STOP_WORDS = frozenset(_STOP_WORDS.split())
+_ALONE = "\u3040-\u30ff\u3400-\u9fff\uf900-\ufaff"  # kana and ideographs: no spaces separate them
 _WORD = re.compile(rf"[{_ALONE}]|[^\W_{_ALONE}]+")
 _STEMMER = """
 CREATE VIRTUAL TABLE words USING fts5 (word, content = '', tokenize = "porter unicode61 remove_diacritics 2");
@@ -29,101 +33,123 @@ CREATE VIRTUAL TABLE stems USING fts5vocab (words, instance);
 
 
 class Postings(NamedTuple):
-    """Where a stem stands, and how often there."""
+    """Where a stem occurs, and how often there."""
 
-    places: IntArray
-    times: IntArray
+    rows: IntArray
+    counts: IntArray
 
 
 def words_of(text: str) -> list[str]:
-    """The words of a text in small letters; every ideograph is a word.
+    """The words of a text in lower case; every ideograph is a word.
 
     >>> words_of("Ｔｈｅ ﬁrst_draft, 東京")
     ['the', 'first', 'draft', '東', '京']
     """
-    return [word[:LONGEST] for word in _WORD.findall(unicodedata.normalize("NFKC", text).casefold())]
+    return [word[:MAX_LENGTH] for word in _WORD.findall(unicodedata.normalize("NFKC", text).casefold())]
+
+
+def word_spans(text: str) -> list[tuple[str, int, int]]:
+    """The words of a text as (word, start, end): the word is text[start:end], normalized.
+
+    >>> word_spans("Die ﬁx-it Idee")
+    [('die', 0, 3), ('fix', 4, 6), ('it', 7, 9), ('idee', 10, 14)]
+    """
+    # Folding may change the number of characters, but acts on each of these pieces by itself.
+    starts = [0, *(i for i, char in enumerate(text) if i and not _combines(char)), len(text)]
+    pieces = [unicodedata.normalize("NFKC", text[a:b]).casefold() for a, b in pairwise(starts)]
+    piece_of = [number for number, piece in enumerate(pieces) for _ in piece]
+    return [
+        (word[0][:MAX_LENGTH], starts[piece_of[word.start()]], starts[piece_of[word.end() - 1] + 1])
+        for word in _WORD.finditer("".join(pieces))
+    ]
+
+
+def _combines(char: str) -> bool:
+    """Whether normalization may merge a character with the one before: an accent, a vowel of Hangul."""
+    if char.isascii():
+        return False
+    first = unicodedata.normalize("NFKD", char)[0]
+    return unicodedata.category(first).startswith("M") or "\u1160" <= first <= "\u11ff"
 
 
 def stems(words: Iterable[str]) -> dict[str, str]:
-    """Each word's stem by Porter's rules, without diacritics, as SQLite's full-text search makes it.
+    """Each word's Porter stem without diacritics, as SQLite's full-text search makes it.
 
     >>> stems(["rivers", "cafés"])
     {'rivers': 'river', 'cafés': 'cafe'}
     """
-    known = list(dict.fromkeys(words))
+    distinct = list(dict.fromkeys(words))
     database = sqlite3.connect(":memory:")
     try:
         database.executescript(_STEMMER)
-        database.executemany("INSERT INTO words (rowid, word) VALUES (?, ?)", enumerate(known))
-        found = dict(database.execute("SELECT doc, term FROM stems"))
+        database.executemany("INSERT INTO words (rowid, word) VALUES (?, ?)", enumerate(distinct))
+        stem_of = dict(database.execute("SELECT doc, term FROM stems"))
     except sqlite3.OperationalError as error:
         raise LongspanError(
             f"This Python's SQLite cannot stem words, since it has no FTS5: {error}."
         ) from error
     finally:
         database.close()
-    return {word: found.get(number, word) for number, word in enumerate(known)}
+    return {word: stem_of.get(number, word) for number, word in enumerate(distinct)}
 
 
-def postings(texts: Sequence[str]) -> tuple[dict[str, bytes], IntArray]:
-    """For each stem, where it stands how often (see `unpacked`), and the length of each text in words."""
-    counts = [Counter(words_of(text)) for text in texts]
-    stem = stems(word for count in counts for word in count)
-    found: dict[str, list[int]] = defaultdict(list)
-    for place, count in enumerate(counts):
-        sums: dict[str, int] = defaultdict(int)
-        for word, times in count.items():
-            sums[stem[word]] += times
-        for term, times in sums.items():
-            found[term].append(place << 8 | min(times, MOST))
-    packed = {term: np.array(places, "<u4").tobytes() for term, places in found.items()}
-    return packed, np.array([sum(count.values()) for count in counts], np.int64)
+def query_stems(query: str) -> list[str]:
+    """The stems of a query, without stop words unless it has no others.
 
-
-def packed(places: IntArray, times: IntArray) -> bytes:
-    """Places and counts as `unpacked` reads them."""
-    return (places << 8 | times).astype("<u4").tobytes()
-
-
-def unpacked(parts: Iterable[tuple[int, bytes]]) -> Postings:
-    """One stem's postings, from parts that count places from a number of their own.
-
-    >>> found = unpacked([(10, packed(np.array([0, 3]), np.array([1, 2])))])
-    >>> found.places.tolist(), found.times.tolist()
-    ([10, 13], [1, 2])
-    """
-    known = list(parts)
-    firsts, data = [first for first, _ in known], [data for _, data in known]
-    joined = np.frombuffer(b"".join(data), "<u4").astype(np.int64)
-    places = np.repeat(np.array(firsts, np.int64), np.array([len(part) // 4 for part in data], np.int64)) + (
-        joined >> 8
-    )
-    return Postings(places, joined & MOST)
-
-
-def asked_for(query: str) -> list[str]:
-    """The stems of a query, without words that stand everywhere unless it has no others.
-
-    >>> asked_for("Who said it of the rivers?"), asked_for("to be")
+    >>> query_stems("Who said it of the rivers?"), query_stems("to be")
     (['said', 'river'], ['to', 'be'])
     """
     words = words_of(query)
-    stem = stems([word for word in words if word not in STOP] or words)
-    return list(dict.fromkeys(stem.values()))
+    stem_of = stems([word for word in words if word not in STOP_WORDS] or words)
+    return list(dict.fromkeys(stem_of.values()))
 
 
-def bm25(found: Iterable[Postings], lengths: IntArray, passages: int) -> FloatArray:
-    """The score of every place for some stems; `lengths` is 0 where no living passage stands.
+def postings(texts: Sequence[str]) -> tuple[dict[str, bytes], IntArray]:
+    """For each stem its postings in the texts (see `unpack`), and the length of each text in words."""
+    counts = [Counter(words_of(text)) for text in texts]
+    stem_of = stems(word for count in counts for word in count)
+    places: dict[str, list[int]] = defaultdict(list)
+    for row, count in enumerate(counts):
+        sums: dict[str, int] = defaultdict(int)
+        for word, times in count.items():
+            sums[stem_of[word]] += times
+        for stem, times in sums.items():
+            places[stem].append(row << 8 | min(times, MAX_COUNT))
+    packed = {stem: np.array(own, "<u4").tobytes() for stem, own in places.items()}
+    return packed, np.array([sum(count.values()) for count in counts], np.int64)
 
-    Sum over stems of idf · t · (K1 + 1) / (t + K1 · (1 - B + B · length / mean)), t its count in the passage,
+
+def pack(rows: IntArray, counts: IntArray) -> bytes:
+    """Postings as `unpack` reads them: a <u4 for each row, with the count in its lowest byte."""
+    return (rows << 8 | counts).astype("<u4").tobytes()
+
+
+def unpack(parts: Iterable[tuple[int, bytes]]) -> Postings:
+    """The postings of one stem from their parts, each with the row that it counts from.
+
+    >>> rows, counts = unpack([(10, pack(np.array([0, 3]), np.array([1, 2])))])
+    >>> rows.tolist(), counts.tolist()
+    ([10, 13], [1, 2])
+    """
+    pairs = list(parts)
+    first = np.array([row for row, _ in pairs], np.int64)
+    sizes = np.array([len(data) // 4 for _, data in pairs], np.int64)
+    joined = np.frombuffer(b"".join(data for _, data in pairs), "<u4").astype(np.int64)
+    return Postings(np.repeat(first, sizes) + (joined >> 8), joined & MAX_COUNT)
+
+
+def bm25(terms: Iterable[Postings], lengths: IntArray, passages: int) -> FloatArray:
+    """The score of every row for some terms; `lengths` is 0 where a row holds no passage any more.
+
+    Sum over terms of idf · t · (K1 + 1) / (t + K1 · (1 - B + B · length / mean)), t its count in the passage,
     idf = log(1 + (P - p + 0.5) / (p + 0.5)), where p of all P passages hold it.
     """
     scores = np.zeros(len(lengths))
     mean = max(1, lengths.sum()) / max(1, passages)
-    for places, times in found:
-        length = lengths[places]
-        living = length > 0
-        places, times, length = places[living], times[living], length[living]
-        idf = math.log(1 + (passages - len(places) + 0.5) / (len(places) + 0.5))
-        scores[places] += idf * times * (K1 + 1) / (times + K1 * (1 - B + B * length / mean))
+    for rows, counts in terms:
+        length = lengths[rows]
+        alive = length > 0
+        rows, counts, length = rows[alive], counts[alive], length[alive]
+        idf = math.log(1 + (passages - len(rows) + 0.5) / (len(rows) + 0.5))
+        scores[rows] += idf * counts * (K1 + 1) / (counts + K1 * (1 - B + B * length / mean))
     return scores

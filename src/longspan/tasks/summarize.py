@@ -1,9 +1,9 @@
 """Summarize: a text about a whole document."""
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import fields
 from functools import partial
+from itertools import count
 from typing import Any, NotRequired, TypedDict
 
 import torch
@@ -27,7 +27,8 @@ from longspan.nn.heads import LMHead
 from longspan.pipeline import inputs
 from longspan.pipeline.documents import Document, prepare
 from longspan.pipeline.options import Options, ReadingOptions
-from longspan.pipeline.run import PATIENCE, Pipeline, batched, on
+from longspan.pipeline.run import Pipeline, batched, on
+from longspan.progress import Progress, progress_bar
 from longspan.tasks.base import Task
 from longspan.tasks.metrics import rouge
 from longspan.text.stream import TextStream
@@ -134,8 +135,8 @@ def combined(
         if asked.get("do_sample"):
             config["num_beams"] = 1
         elif "num_return_sequences" in asked:
-            count = whole("num_return_sequences", asked["num_return_sequences"], 1)
-            config["num_beams"] = max(beams, count)
+            texts = whole("num_return_sequences", asked["num_return_sequences"], 1)
+            config["num_beams"] = max(beams, texts)
         config |= asked
         if not config["do_sample"]:
             config = {name: value for name, value in config.items() if name not in SAMPLING or name in asked}
@@ -185,9 +186,10 @@ def write(
     batches = batched(model, documents, options, more=rows)
     stream = None if on_text is None else _Stream(tokenizer, on_text)
     generated: dict[int, list[Hypothesis]] = {}
-    with evaluating(model), _bar(len(documents), options.progress if stream is None else False) as bar:
+    progress = options.progress if stream is None else False
+    with evaluating(model), progress_bar(len(documents), "documents", shown=progress, leave=False) as bar:
         for batch in batches:
-            bar.tell(f"reading {batch.layout.size:,} tokens")
+            bar.status(f"reading {batch.layout.size:,} tokens")
             part = on(batch, model)
             texts = generate(
                 model,
@@ -196,11 +198,11 @@ def write(
                 config,
                 generator=None if seed is None else torch.Generator().manual_seed(seed),
                 on_token=None if stream is None else stream.on_token,
-                stop=bar.stepped,
+                stop=_step_counter(bar),
                 global_first=False,  # what is global was chosen before
             )
             generated.update(zip(batch.index, texts, strict=True))
-            bar.done(len(texts))
+            bar.update(len(texts))
     if stream is not None:
         stream.end()
     several = config.num_return_sequences > 1
@@ -239,36 +241,15 @@ class _Stream:
             self._on_text(rest)
 
 
-class _Bar:
-    """Counts documents, and says what is being done about those at hand."""
+def _step_counter(bar: Progress) -> Callable[[], bool]:
+    """Called before each step of generation: shows its number, and never stops it."""
+    steps = count(1)
 
-    def __init__(self, made: Any) -> None:
-        self._made, self._steps = made, 0
-
-    def tell(self, doing: str) -> None:
-        self._made.set_postfix_str(doing, refresh=False)
-        self._made.update(0)
-
-    def stepped(self) -> bool:
-        """One more token of each text is about to be written; nobody wants that to stop."""
-        self._steps += 1
-        self.tell(f"writing token {self._steps:,}")
+    def step() -> bool:
+        bar.status(f"writing token {next(steps):,}")
         return False
 
-    def done(self, documents: int) -> None:
-        self._steps = 0
-        self._made.update(documents)
-
-
-@contextmanager
-def _bar(documents: int, shown: bool | None) -> Iterator[_Bar]:
-    """A bar: always, never, or on a terminal when it takes a while."""
-    from tqdm.auto import tqdm  # type: ignore[import-untyped]
-
-    hide, delay = (False, 0.0) if shown else (None if shown is None else True, PATIENCE)
-    look = {"unit": " documents", "leave": False, "miniters": 0}  # 0: steps are shown, not documents alone
-    with tqdm(total=documents, disable=hide, delay=delay, **look) as made:
-        yield _Bar(made)
+    return step
 
 
 def summarize(

@@ -1,4 +1,4 @@
-"""Files -> text with offsets: plain text, Markdown, HTML, PDF and DOCX."""
+"""Files to text with offsets: plain text, Markdown, HTML, PDF and DOCX."""
 
 import os
 import stat
@@ -36,7 +36,7 @@ class Document:
     "Where each page begins; empty if the format has no pages."
     title: str | None = None
     replaced: int = 0
-    "How many U+FFFD of the text stand for bytes of the file that could not be decoded."
+    "How many U+FFFD in the text stand for bytes that could not be decoded."
     kind: str = "text"
     '"text", "markdown", "html", "pdf" or "docx".'
 
@@ -53,38 +53,15 @@ class Document:
 
         Blank lines between two pages belong to the first.
         """
-        place = self._offset("offset", offset)
+        place = self._checked(offset)
         return bisect_right(self.pages, place) if self.pages else None
 
     def line_of(self, offset: int) -> int:
         """The line, from 1, that holds the character at `offset`."""
-        return 1 + self.text.count("\n", 0, self._offset("offset", offset))
+        return 1 + self.text.count("\n", 0, self._checked(offset))
 
-    def slice(self, start: int, stop: int) -> str:
-        """The characters from `start` to before `stop`."""
-        start, stop = self._offset("start", start), self._offset("stop", stop)
-        if stop < start:
-            raise bad("stop", f"at least {start}, which is `start`", stop)
-        return self.text[start:stop]
-
-    def excerpt(self, start: int, stop: int, around: int = 40) -> str:
-        """The passage on one line, with whole words of up to `around` characters on each side.
-
-        >>> Document("a long and winding road to nowhere").excerpt(11, 18, around=6)
-        '… and winding road …'
-        """
-        middle = self.slice(start, stop)
-        around = whole("around", around, 0)
-        first, last = max(0, start - around), min(len(self.text), stop + around)
-        before, after = self.text[first:start], self.text[stop:last]
-        if first:
-            before = "… " + before.partition(" ")[2]
-        if last < len(self.text):
-            after = after.rpartition(" ")[0] + " …"
-        return " ".join(f"{before}{middle}{after}".split())
-
-    def _offset(self, name: str, value: int) -> int:
-        return whole(name, value, 0, most=len(self.text))
+    def _checked(self, offset: int) -> int:
+        return whole("offset", offset, 0, most=len(self.text))
 
     def __len__(self) -> int:
         return len(self.text)
@@ -96,9 +73,9 @@ class Document:
 
 
 def read(path: str | os.PathLike[str], *, limits: Limits = DEFAULT) -> Document:
-    """The text of a file; HTML, PDF and DOCX are parsed in a process of their own, within `limits`.
+    """The text of a file; HTML, PDF and DOCX are parsed in a child process, within `limits`.
 
-    Plain text and Markdown keep every character of the file behind its byte order mark, if it has one.
+    Plain text and Markdown keep every character of the file except a byte order mark.
     """
     source = Path(path)
     try:
@@ -110,30 +87,30 @@ def read(path: str | os.PathLike[str], *, limits: Limits = DEFAULT) -> Document:
                 )
             kind = kind_of(source, file.read(HEAD))
             if kind in IN_A_CHILD:
-                found = process.parse(kind, file, size, limits)
+                parsed = process.parse(kind, file, size, limits)
             else:
                 file.seek(0)
-                found = _plain(file, kind, limits)
+                parsed = _plain(file, kind, limits)
     except Refusal as refusal:
         raise unreadable(source, refusal.reason, refusal.repair) from None
     except OSError as error:
         raise unreadable(source, error.strerror or str(error)) from None
-    return Document(found.text, source, found.pages, found.title, found.replaced, kind)
+    return Document(parsed.text, source, parsed.pages, parsed.title, parsed.replaced, kind)
 
 
 def read_stream(file: BinaryIO, *, limits: Limits = DEFAULT) -> Document:
     """Plain text from an open stream, such as standard input, read to its end."""
     try:
-        found = _plain(file, "text", limits)
+        parsed = _plain(file, "text", limits)
     except Refusal as refusal:
         raise unreadable("-", refusal.reason, refusal.repair) from None
-    return Document(found.text, replaced=found.replaced)
+    return Document(parsed.text, replaced=parsed.replaced)
 
 
 def read_many(
     paths: Iterable[str | os.PathLike[str]], *, limits: Limits = DEFAULT, workers: int = 2
 ) -> Iterator[Document | DocumentError]:
-    """The documents in order, a few read ahead; a file that cannot be read gives its error in its place."""
+    """The documents in order, a few read ahead; a file that cannot be read yields its error instead."""
     ahead = 2 * whole("workers", workers, 1, most=256)
 
     def attempt(path: str | os.PathLike[str]) -> Document | DocumentError:
@@ -157,13 +134,13 @@ def read_many(
 
 
 def _opened(path: Path) -> BinaryIO:
-    """A regular file, open; pipes and devices are never opened, let alone waited for."""
+    """Open a regular file; pipes and devices are never opened, let alone waited for."""
     try:
         status = path.stat()
     except ValueError:
         raise Refusal("its name holds a NUL character") from None
     _check_regular(status)
-    # Should a pipe take the file's place just now, O_NONBLOCK keeps us from waiting for a writer.
+    # If a pipe has taken the file's place since, O_NONBLOCK keeps us from waiting for a writer.
     flags = os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_BINARY", 0)
     file = os.fdopen(os.open(path, flags), "rb")
     try:
@@ -183,9 +160,9 @@ def _check_regular(status: os.stat_result) -> None:
 
 def _plain(file: BinaryIO, kind: str, limits: Limits) -> Parsed:
     data = file.read(limits.bytes + 1)
-    if len(data) > limits.bytes:  # some files of /proc say that they are empty
+    if len(data) > limits.bytes:  # some files of /proc claim to be empty
         raise Refusal(f"it has more than {limits.bytes:,} bytes", "Raise `bytes` of Limits.")
-    found = plain.parse(data, titled=kind == "markdown")
-    if len(found.text) > limits.characters:
+    parsed = plain.parse(data, titled=kind == "markdown")
+    if len(parsed.text) > limits.characters:
         raise too_long(limits.characters)
-    return found
+    return parsed

@@ -1,4 +1,4 @@
-"""The ways to build a tokenizer from vocabulary files, each as transformers builds it."""
+"""Tokenizers from vocabulary files, each built as transformers builds it."""
 
 import json
 from collections.abc import Callable, Mapping, Sequence
@@ -38,11 +38,11 @@ class Family:
     names: Names
     "Special tokens, unless the folder says otherwise."
     build: Callable[[Sequence[bytes], Names, Options], tuple[Tokenizer, list[AddedToken]]]
-    "The contents of the files -> a tokenizer without special tokens, and the tokens to be added to it."
+    "From the files' contents: a tokenizer without special tokens, and the tokens to be added to it."
     template: Callable[[Names, Ids, Options], Any]
-    "How one text and a pair are framed."
+    "The special tokens around a text and around a pair."
     models: tuple[str, ...] = ()
-    "Types of models that mean this family among those which read the same files."
+    "Model types that choose this family where several read the same files."
 
 
 def _bert(files: Sequence[bytes], names: Names, options: Options) -> tuple[Tokenizer, list[AddedToken]]:
@@ -73,7 +73,7 @@ def _roberta(files: Sequence[bytes], names: Names, options: Options) -> tuple[To
 
 
 def _bigbird(files: Sequence[bytes], names: Names, options: Options) -> tuple[Tokenizer, list[AddedToken]]:
-    """The model's own normalisation rules are not applied: transformers does not apply them either."""
+    """The model's own normalization rules are not applied: transformers does not apply them either."""
     model = read_model(files[0])
     pieces = [(piece.text, piece.score) for piece in model.pieces]
     unknown = (names["unk"], 0.0)
@@ -89,7 +89,7 @@ def _bigbird(files: Sequence[bytes], names: Names, options: Options) -> tuple[To
 def _xlm_roberta(
     files: Sequence[bytes], names: Names, options: Options
 ) -> tuple[Tokenizer, list[AddedToken]]:
-    """Four special tokens of fairseq's take the place of the first three pieces; a mask comes last."""
+    """Four special tokens of fairseq replace the first three pieces; a mask comes last."""
     model = read_model(files[0])
     first = [(names[role], 0.0) for role in ("bos", "pad", "eos", "unk")]
     pieces = [(piece.text, piece.score) for piece in model.pieces[3:]]
@@ -107,9 +107,9 @@ def _xlm_roberta(
 def _pegasus(
     files: Sequence[bytes], names: Names, options: Options, *, offset: int
 ) -> tuple[Tokenizer, list[AddedToken]]:
-    """All pieces but the first two stand `offset` ids further on, behind those that only pretraining used.
+    """All pieces but the first two are shifted by `offset` ids, which only pretraining used.
 
-    Masks keep their ids of pretraining: transformers 5.18.0 may swap the two, or put one where there is none.
+    Masks keep the ids of pretraining: transformers 5.18.0 may swap the two, or add one where there is none.
     """
     model = read_model(files[0])
     offset = whole("offset", options.get("offset", offset), 0, most=MOST_PIECES)
@@ -129,7 +129,7 @@ def _pegasus(
 
 
 def _matched_first(model: SentencePieceModel) -> list[AddedToken]:
-    """Control and user-defined pieces, which text is searched for before anything else."""
+    """Control and user-defined pieces, which are matched before anything else."""
     kinds = (Kind.CONTROL, Kind.USER)
     chosen = [piece for piece in model.pieces if piece.kind in kinds]
     return [AddedToken(p.text, normalized=False, special=p.kind == Kind.CONTROL) for p in chosen]

@@ -1,4 +1,4 @@
-"""Tokenizer files of a folder: which are there and what they say. Nothing in them is executed."""
+"""The tokenizer files of a folder. Nothing in them is executed."""
 
 import json
 from collections.abc import Mapping
@@ -22,7 +22,7 @@ SOURCES = ("tokenizer.json", *(" + ".join(family.files) for family in FAMILIES))
 
 @dataclass(frozen=True)
 class Source:
-    """What a folder holds: the library's tokenizer, its special tokens by role, and the model's limit."""
+    """What a folder holds: a tokenizer, its special tokens by role, and the model's longest input."""
 
     backend: Tokenizer
     names: dict[str, str]
@@ -30,7 +30,7 @@ class Source:
 
 
 def read_folder(path: str | Path, vocab_size: int | None = None) -> Source:
-    """The tokenizer of a folder; every id it can give is below `vocab_size`, if that is given."""
+    """The tokenizer of a folder; ids from `vocab_size` on are an error, unless that is None."""
     folder = _home(Path(path))
     options = _options(folder)
     if (folder / "tokenizer.json").is_file():
@@ -46,10 +46,10 @@ def read_folder(path: str | Path, vocab_size: int | None = None) -> Source:
 
 
 def parse(text: str) -> Tokenizer:
-    """The tokenizer that a tokenizer.json describes, its regexes tried."""
+    """The tokenizer that a tokenizer.json describes, its regexes checked."""
     with guarded("Reading tokenizer.json"):
         backend = Tokenizer.from_str(text)
-    backend.no_truncation()  # the file's wishes to cut and to pad are not ours
+    backend.no_truncation()  # whatever the file says
     backend.no_padding()
     check_regexes(backend)
     return backend
@@ -64,10 +64,10 @@ def read_file(path: Path) -> bytes:
 
 
 def conventional_names(backend: Tokenizer) -> dict[str, str]:
-    """Special tokens by role as BERT and RoBERTa call them, as far as the vocabulary has them."""
+    """The special tokens of BERT and RoBERTa by role, those that the vocabulary has."""
     known: dict[str, str] = {}
     for role in ROLES:
-        for names in (ANGLES, BRACKETS):  # where both are known, as in BigBird's, brackets come last and win
+        for names in (ANGLES, BRACKETS):  # where both exist, as in BigBird's, brackets win
             if role in names and backend.token_to_id(names[role]) is not None:
                 known[role] = names[role]
     return known
@@ -92,7 +92,7 @@ def _home(path: Path) -> Path:
 
 
 def _options(folder: Path) -> dict[str, Any]:
-    """tokenizer_config.json and what older folders have beside it, as transformers combines them."""
+    """tokenizer_config.json and the files of older folders, combined as transformers does."""
     options: dict[str, Any] = _read_json(folder / "tokenizer_config.json")
     if "added_tokens_decoder" not in options:
         options |= _read_json(folder / "special_tokens_map.json")
@@ -119,7 +119,7 @@ def _from_json(
         backend = parse(data.decode())
     except UnicodeDecodeError as error:
         raise InputError(f"`tokenizer.json` must be UTF-8, but is not at byte {error.start}.") from None
-    # What tokenizer_config.json says of case and spaces wins, as it does in transformers.
+    # tokenizer_config.json overrides case and spaces, as in transformers.
     if isinstance(backend.normalizer, normalizers.BertNormalizer):
         backend.normalizer.lowercase = options.get("do_lower_case", backend.normalizer.lowercase)
         backend.normalizer.strip_accents = options.get("strip_accents", backend.normalizer.strip_accents)
@@ -129,7 +129,7 @@ def _from_json(
         prefix = options.get("add_prefix_space", backend.pre_tokenizer.add_prefix_space)
         backend.pre_tokenizer.add_prefix_space = prefix
         if isinstance(backend.post_processor, processors.RobertaProcessing):
-            # If the two did not agree, the first word's offset would be one too far.
+            # If the two disagreed, the first word's offset would be off by one.
             backend.post_processor.add_prefix_space = prefix
     guessed = {role: _added(name) for role, name in conventional_names(backend).items()}
     tokens = {role: token for role, token in guessed.items() if f"{role}_token" not in options}
@@ -166,32 +166,32 @@ def _from_vocabulary(
 
 
 def _family(folder: Path, options: Mapping[str, Any]) -> Family:
-    wanted = str(options.get("tokenizer_class") or "").removesuffix("Fast")
-    found = [family for family in FAMILIES if all((folder / name).is_file() for name in family.files)]
-    if not found:
+    class_name = str(options.get("tokenizer_class") or "").removesuffix("Fast")
+    present = [family for family in FAMILIES if all((folder / name).is_file() for name in family.files)]
+    if not present:
         raise bad("path", f"a folder with one of {', '.join(SOURCES)}", str(folder))
-    fitting = [family for family in found if wanted in (*family.classes, *GENERIC, "")]
+    fitting = [family for family in present if class_name in (*family.classes, *GENERIC, "")]
     if not fitting:
-        known = ", ".join(dict.fromkeys(name for family in found for name in family.classes))
+        known = ", ".join(dict.fromkeys(name for family in present for name in family.classes))
         repair = "Load it with transformers and save it: the folder then has a tokenizer.json."
-        raise bad("tokenizer_class", f"one of {known} to read {found[0].files[0]}", wanted, repair)
-    kind = _read_json(folder / "config.json").get("model_type")
-    return next((family for family in fitting if kind in family.models), fitting[0])
+        raise bad("tokenizer_class", f"one of {known} to read {present[0].files[0]}", class_name, repair)
+    model_type = _read_json(folder / "config.json").get("model_type")
+    return next((family for family in fitting if model_type in family.models), fitting[0])
 
 
 def _add(backend: Tokenizer, tokens: list[AddedToken], vocab_size: int | None) -> None:
-    """Add tokens that are not there yet as special ones; those without a row in the model stay out."""
-    there = {token.content for token in backend.get_added_tokens_decoder().values() if token.special}
+    """Add tokens that are not yet special tokens, except those without a row in the model."""
+    special = {token.content for token in backend.get_added_tokens_decoder().values() if token.special}
     for token in tokens:
         new = backend.token_to_id(token.content) is None
-        homeless = new and vocab_size is not None and backend.get_vocab_size() >= vocab_size
-        if not homeless and token.content not in there:
+        beyond = new and vocab_size is not None and backend.get_vocab_size() >= vocab_size
+        if not beyond and token.content not in special:
             backend.add_tokens([token])
 
 
 def _named(options: Mapping[str, Any]) -> dict[str, AddedToken]:
-    given = {role: options[f"{role}_token"] for role in ROLES if options.get(f"{role}_token") is not None}
-    return {role: _added(value) for role, value in given.items()}
+    values = {role: options.get(f"{role}_token") for role in ROLES}
+    return {role: _added(value) for role, value in values.items() if value is not None}
 
 
 def _extras(options: Mapping[str, Any]) -> list[AddedToken]:
@@ -219,7 +219,7 @@ def _limit(options: Mapping[str, Any]) -> int | None:
 
 
 def _read_json(path: Path, kind: type[Any] = dict) -> Any:
-    """The JSON value of a file, or an empty one if there is no such file."""
+    """The JSON value of a file; without the file, an empty value."""
     if not path.is_file():
         return kind()
     try:

@@ -1,4 +1,4 @@
-"""Tokenizer files are data from strangers: errors of the library become ours, ids and regexes are checked."""
+"""Tokenizer files are untrusted: the library's errors become ours, ids and regexes are checked."""
 
 import time
 from collections.abc import Iterator
@@ -9,12 +9,12 @@ from tokenizers import Tokenizer
 from longspan.errors import InputError, LongspanError, bad
 
 PROBES = ("a", "A", "1", " ", "\n", "!", "'", "é", "中", "a ", "a1", "A.", "1,")
-SLOWEST_PROBE = 1.0  # seconds of work, so that a busy machine makes nobody slow
+SLOWEST_PROBE = 1.0  # seconds of CPU time: a busy machine makes no tokenizer slow
 
 
 @contextmanager
 def guarded(what: str) -> Iterator[None]:
-    """Whatever the library raises, panics of its Rust code included, as one of our errors."""
+    """Turn whatever the library raises, panics of its Rust code included, into an InputError."""
     try:
         yield
     except LongspanError:
@@ -26,7 +26,7 @@ def guarded(what: str) -> Iterator[None]:
 
 
 def check_ids(backend: Tokenizer, vocab_size: int | None) -> None:
-    """Every id that the tokenizer can give has a token, and a row among the model's `vocab_size`."""
+    """Check that every id of the tokenizer has a token, and a row among the model's `vocab_size`."""
     vocabulary = backend.get_vocab(with_added_tokens=True)
     if not vocabulary:
         raise InputError("The tokenizer must have a vocabulary, but it is empty.")
@@ -44,9 +44,9 @@ def check_ids(backend: Tokenizer, vocab_size: int | None) -> None:
 
 
 def check_regexes(backend: Tokenizer) -> None:
-    """Refuse regexes that are slow on plain runs of characters; not a proof, but it costs milliseconds.
+    """Refuse regexes that are slow on plain runs of characters: no proof, but it costs milliseconds.
 
-    The engine gives up by itself after ten million steps from one place, so that each trial ends.
+    The engine itself gives up after ten million steps from one place, so every trial ends.
     """
     parts = [part.__getstate__() for part in (backend.normalizer, backend.pre_tokenizer) if part is not None]
     if not any(b'"Regex"' in part for part in parts):

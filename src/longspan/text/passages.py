@@ -1,4 +1,4 @@
-"""Where a text is best cut: into passages of some tokens, between paragraphs or sentences if it can be."""
+"""Passages: a text cut into pieces of some tokens, between paragraphs or sentences if possible."""
 
 import re
 from itertools import pairwise
@@ -9,13 +9,13 @@ import numpy as np
 from longspan.shapes import FloatArray, IntArray
 
 MOST = 126
-"""Tokens of a passage."""
+"""The most tokens of a passage."""
 PARAGRAPH = re.compile(r"\n[^\S\n]*\n\s*|\n(?=#{1,6} )|\f")
 SENTENCE = re.compile(r"(?<=[.!?…])[\"'”’)\]]*\s+|(?<=[。！？])|\n")
 
 
 class Passage(NamedTuple):
-    """Tokens `first` to `behind` of a document, which are the characters `start` to `end` of its text."""
+    """Tokens `first` to before `behind` of a document: its characters `start` to before `end`."""
 
     first: int
     behind: int
@@ -24,37 +24,37 @@ class Passage(NamedTuple):
 
 
 def split(text: str, offsets: IntArray, most: int = MOST) -> list[Passage]:
-    """Passages of tokens that lie at `offsets` (n, 2) of a text, cut at the best border in reach.
+    """Passages of a text whose tokens are at `offsets` (n, 2), cut at the best boundary in reach.
 
-    They have at most `most` tokens and about four fifths of it, not less than two fifths unless the text is
+    They have at most `most` tokens, about four fifths of that, and at least two fifths unless the text is
     shorter.
 
     >>> text = "One two three. " * 30
-    >>> spans = np.array([found.span() for found in re.finditer(r"[A-Za-z]+|[.]", text)])
+    >>> spans = np.array([match.span() for match in re.finditer(r"[A-Za-z]+|[.]", text)])
     >>> [text[p.start : p.end][-4:] for p in split(text, spans)]
     ['ree.']
     >>> [p.behind - p.first for p in split(text * 2, np.vstack([spans, spans + len(text)]))]
     [100, 88, 52]
     """
-    n = len(offsets) if text.strip() else 0  # byte-level tokenizers make tokens of white space, too
+    n = len(offsets) if text.strip() else 0  # byte-level tokenizers have tokens of white space
     least, usual = most * 2 // 5, most * 4 // 5
-    worth = _borders(text, offsets)
+    worth = _boundaries(text, offsets)
     cuts = [0]
     while n - cuts[-1] > most:
         low, high = cuts[-1] + least, min(cuts[-1] + most, n - least)
         places = np.arange(low, high + 1)
-        near = np.abs(places - cuts[-1] - usual) / (4 * most)  # below 1: a better border always wins
+        near = np.abs(places - cuts[-1] - usual) / (4 * most)  # below 1: a better boundary always wins
         cuts.append(int(places[np.argmax(worth[low : high + 1] - near)]))
     cuts = [*cuts, n] if n else []
     return [Passage(a, b, int(offsets[a, 0]), int(offsets[a:b, 1].max())) for a, b in pairwise(cuts)]
 
 
-def _borders(text: str, offsets: IntArray) -> FloatArray:
-    """How good it is to cut before each token: 3 between paragraphs, 2 sentences, 1 words, 0 inside one."""
+def _boundaries(text: str, offsets: IntArray) -> FloatArray:
+    """What a cut before each token is worth: 3 between paragraphs, 2 sentences, 1 words, 0 inside a word."""
     starts, ends = offsets[:, 0], offsets[:, 1]
     worth = np.zeros(len(offsets) + 1, np.float32)
     worth[1:-1] = starts[1:] > ends[:-1]
-    for value, border in ((2, SENTENCE), (3, PARAGRAPH)):
-        places = np.array([found.end() for found in border.finditer(text)], np.int64)
+    for value, boundary in ((2, SENTENCE), (3, PARAGRAPH)):
+        places = np.array([match.end() for match in boundary.finditer(text)], np.int64)
         worth[np.searchsorted(starts, places)] = value
     return worth

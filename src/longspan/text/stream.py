@@ -1,15 +1,15 @@
-"""Tokens that come one by one, as text that can be shown at once."""
+"""Streaming: the text of tokens that arrive one by one."""
 
 from longspan.text.tokenizer import Tokenizer
 
-UNSURE = "\ufffd"
-"""What bytes are decoded to that make no character, or none yet."""
+INCOMPLETE = "\ufffd"
+"""What bytes decode to that are not, or not yet, a character."""
 
 
 class TextStream:
-    """Pieces of text that make up exactly what all tokens decode to, without special tokens.
+    """Pieces of text that together are exactly what all tokens decode to, without special tokens.
 
-    No piece ends within a character: bytes wait for those that complete it.
+    No piece ends inside a character: bytes wait for those that complete it.
     """
 
     def __init__(self, tokenizer: Tokenizer) -> None:
@@ -18,22 +18,22 @@ class TextStream:
         self._waiting: list[int] = []
 
     def add(self, token: int) -> str:
-        """What can be shown now that this token has come; often nothing."""
+        """The text that can be shown after this token; often empty."""
         self._waiting.append(token)
         text = self._text()
-        if not text or text.endswith(UNSURE) or not self._tokenizer.additive:
+        if not text or text.endswith(INCOMPLETE) or not self._tokenizer.additive:
             return ""
         self._last, self._waiting = [token], []
         return text
 
     def end(self) -> str:
-        """What is left when no more tokens come."""
+        """The rest of the text, when no more tokens come."""
         text = self._text()
         self._last, self._waiting = [], []
         return text
 
     def _text(self) -> str:
-        """The text of the waiting tokens; the one before them tells that they are not the first."""
+        """The text of the waiting tokens, decoded behind the last one: a first token may lose its space."""
         before, both = (
             self._tokenizer.decode(ids, special=False) for ids in (self._last, self._last + self._waiting)
         )

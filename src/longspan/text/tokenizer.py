@@ -1,4 +1,4 @@
-"""Text to token ids and back, with every token's place in the text."""
+"""Text to token ids and back, with the offsets of every token."""
 
 import json
 import re
@@ -30,9 +30,9 @@ class Encoding:
     types: IntArray
     "Token types: 0, or 1 in the second part where the model tells the parts apart."
     offsets: IntArray
-    "(n, 2): where each token begins and ends, in characters of the string that was given; 0, 0 if special."
+    "(n, 2): where each token begins and ends, in characters of its string; 0, 0 if special."
     source: IntArray
-    "Which string: 0 the text, 1 the pair, -1 a special token of the frame."
+    "Which string: 0 the text, 1 the pair, -1 neither: a special token."
     texts: tuple[str, ...] = ()
     "The text, and its pair if there is one."
 
@@ -77,7 +77,7 @@ class Tokenizer:
     def from_folder(
         cls, path: str | Path, *, vocab_size: int | None = None, special_in_text: bool = False
     ) -> Self:
-        """The tokenizer of a model folder; ids of `vocab_size` and more are an error, if that is given."""
+        """The tokenizer of a model folder; ids from `vocab_size` on are an error, unless that is None."""
         source = read_folder(path, vocab_size)
         return cls(source.backend, source.names, limit=source.limit, special_in_text=special_in_text)
 
@@ -100,9 +100,9 @@ class Tokenizer:
         return str(self._backend.to_str())
 
     def save(self, folder: str | Path, *, types: bool = False) -> None:
-        """Write tokenizer.json and the tokenizer_config.json by which transformers reads it as it is.
+        """Write tokenizer.json, and a tokenizer_config.json by which transformers reads it unchanged.
 
-        `types` says whether the model is given token types.
+        `types` says whether the model takes token types.
         """
         inputs = ["input_ids", *(["token_type_ids"] if types else []), "attention_mask"]
         config: dict[str, Any] = {"tokenizer_class": "PreTrainedTokenizerFast", "model_input_names": inputs}
@@ -117,21 +117,21 @@ class Tokenizer:
 
     @cached_property
     def promoting(self) -> "Tokenizer":
-        """The same tokenizer, but special tokens written in the text count: "<mask>" is the mask."""
+        """The same tokenizer, but special tokens written in the text are special: "<mask>" is the mask."""
         if self.special_in_text:
             return self
         return _revived(self.to_json(), self.names, self.limit, True)
 
     def encode(self, text: str, pair: str | None = None) -> Encoding:
         """The tokens of a text, or of a text and its pair."""
-        one = _clean("text", text)
-        two = None if pair is None else _clean("pair", pair)
+        text = _clean("text", text)
+        pair = None if pair is None else _clean("pair", pair)
         with guarded("Encoding"):
-            raw = self._backend.encode(one, two)
-        return self._checked([raw], [one if two is None else (one, two)])[0]
+            raw = self._backend.encode(text, pair)
+        return self._checked([raw], [text if pair is None else (text, pair)])[0]
 
     def encode_many(self, texts: Sequence[Input]) -> list[Encoding]:
-        """The tokens of each text or (text, pair), in order, worked out in parallel."""
+        """The tokens of each text or (text, pair), in order, computed in parallel."""
         if isinstance(texts, str):
             raise bad("texts", "a list of texts", texts, "Use encode() for a single text.")
         clean = [_clean_input(text) for text in texts]
@@ -146,11 +146,11 @@ class Tokenizer:
 
     @property
     def additive(self) -> bool:
-        """Whether more tokens only add to what some decode to, but for bytes at its end."""
+        """Whether decoding more tokens only appends text, apart from incomplete bytes at its end."""
         return type(self._backend.decoder).__name__ in ADDITIVE
 
     def tokens(self, ids: Iterable[int]) -> list[str]:
-        """The tokens as the vocabulary writes them."""
+        """The tokens as the vocabulary spells them."""
         return [self._backend.id_to_token(index) or "" for index in self._known(ids)]
 
     def id_of(self, token: str) -> int | None:
@@ -169,8 +169,8 @@ class Tokenizer:
         return [whole("ids", index, 0, most=self.vocab_size - 1) for index in ids]
 
     def _checked(self, raw: Sequence[tokenizers.Encoding], texts: Sequence[Input]) -> list[Encoding]:
-        """Encodings as ours; where plain text has become a special token, once more without."""
-        encodings = [_encoding(one, text) for one, text in zip(raw, texts, strict=True)]
+        """Our encodings; a text that has become a special token is encoded again without."""
+        encodings = [_encoding(each, text) for each, text in zip(raw, texts, strict=True)]
         if self.special_in_text:
             return encodings
         for i, encoding in enumerate(encodings):
@@ -195,7 +195,7 @@ class Tokenizer:
 
     @cached_property
     def _plain(self) -> tokenizers.Tokenizer:
-        """A twin whose vocabulary cannot spell special tokens: unigram models would match them like words."""
+        """A copy that cannot spell special tokens: unigram models would match them like words."""
         state = json.loads(self.to_json())
         model = state["model"]
         special = set(map(self._backend.id_to_token, np.flatnonzero(self._forbidden).tolist()))
@@ -206,25 +206,25 @@ class Tokenizer:
             model["merges"] = [pair for pair in model["merges"] if "".join(_pair(pair)) not in special]
         else:
             model["vocab"] = {unlikely(t) if t in special else t: i for t, i in model["vocab"].items()}
-        twin = tokenizers.Tokenizer.from_str(json.dumps(state))
-        twin.encode_special_tokens = True
-        return twin
+        plain = tokenizers.Tokenizer.from_str(json.dumps(state))
+        plain.encode_special_tokens = True
+        return plain
 
 
 def _revived(text: str, names: Mapping[str, str], limit: int | None, special_in_text: bool) -> Tokenizer:
     return Tokenizer.from_json(text, names, limit=limit, special_in_text=special_in_text)
 
 
-def _encoding(raw: tokenizers.Encoding, given: Input) -> Encoding:
+def _encoding(raw: tokenizers.Encoding, text: Input) -> Encoding:
     ids = np.asarray(raw.ids, np.int64)
     source = np.asarray([-1 if part is None else part for part in raw.sequence_ids], np.int8)
     offsets = np.asarray(raw.offsets, np.int64).reshape(-1, 2)
-    texts = (given,) if isinstance(given, str) else given
+    texts = (text,) if isinstance(text, str) else text
     return Encoding(ids, np.asarray(raw.type_ids, np.int64), offsets, source, texts)
 
 
 def _clean(name: str, text: object) -> str:
-    """The string with lone surrogates replaced one for one, since Rust strings cannot hold them."""
+    """The string with each lone surrogate replaced: Rust strings cannot hold them."""
     if not isinstance(text, str):
         raise bad(name, "a string", type(text).__name__)
     return SURROGATE.sub("\ufffd", text)

@@ -1,4 +1,4 @@
-"""Folders -> the files in them that can be read as documents."""
+"""Folders to the files in them that can be read as documents."""
 
 import os
 from collections.abc import Callable, Iterable, Iterator
@@ -9,42 +9,42 @@ from longspan.text.files.kinds import HEAD, SUFFIXES, kind_of
 from longspan.text.files.parsed import Refusal
 from longspan.text.files.plain import looks_binary
 
-Tell = Callable[[Path, str], None]
+Report = Callable[[Path, str], None]
+"""Called with a path and a reason."""
 
 
 def walk(
     paths: Iterable[str | os.PathLike[str]],
     *,
     hidden: bool = False,
-    skipped: Tell | None = None,
-    failed: Tell | None = None,
+    skipped: Report | None = None,
+    failed: Report | None = None,
 ) -> Iterator[Path]:
-    """Files given by name, and readable files in the folders given, each once and in sorted order.
+    """The files among `paths`, and the readable files in the folders among them, each once, sorted.
 
-    In folders, hidden files, links to folders, binary files and unknown suffixes are left out;
-    `skipped(path, reason)` is told about each, but not about hidden ones, and `failed` (if None, `skipped`,
-    too) about folders and files that cannot be looked into.
+    In folders, hidden files, links to folders, binary files and unknown suffixes are skipped; all but hidden
+    ones are reported to `skipped(path, reason)`. Files and folders that cannot be opened are reported to
+    `failed`, or to `skipped` if that is None.
     """
     if isinstance(paths, str | os.PathLike):
         raise bad("paths", "a list of paths", str(paths), "Put it into a list.")
-    tell = skipped or (lambda path, reason: None)
-    fail = failed or tell
+    skip = skipped or (lambda path, reason: None)
+    fail = failed or skip
     seen: set[str] = set()
-    for given in paths:
-        path = Path(given)
-        if not os.path.exists(path):
-            raise bad("paths", "files and folders that exist", str(path))
-        for found in _inside(path, hidden, tell, fail) if path.is_dir() else (path,):
-            real = os.path.realpath(found)
+    for root in map(Path, paths):
+        if not os.path.exists(root):
+            raise bad("paths", "files and folders that exist", str(root))
+        for path in _inside(root, hidden, skip, fail) if root.is_dir() else (root,):
+            real = os.path.realpath(path)
             if real in seen:
-                tell(found, "it was found before under another name or path")
+                skip(path, "it was found before under another name or path")
             else:
                 seen.add(real)
-                yield found
+                yield path
 
 
-def _inside(folder: Path, hidden: bool, tell: Tell, fail: Tell) -> Iterator[Path]:
-    """Depth first, without recursion: a deep tree is no reason to fail."""
+def _inside(folder: Path, hidden: bool, skip: Report, fail: Report) -> Iterator[Path]:
+    """Depth first, without recursion: a deep tree must not fail."""
     waiting = [folder]
     while waiting:
         path = waiting.pop()
@@ -57,10 +57,10 @@ def _inside(folder: Path, hidden: bool, tell: Tell, fail: Tell) -> Iterator[Path
             if reason is None:
                 yield path
             else:
-                tell(path, reason)
+                skip(path, reason)
             continue
         if path is not folder and path.is_symlink():
-            tell(path, "it is a link to a folder")
+            skip(path, "it is a link to a folder")
             continue
         try:
             names = sorted(os.listdir(path), reverse=True)
@@ -71,7 +71,7 @@ def _inside(folder: Path, hidden: bool, tell: Tell, fail: Tell) -> Iterator[Path
 
 
 def _reason(path: Path) -> str | None:
-    """Why a file in a folder is not read; None if it is. Raises OSError if it cannot be looked into."""
+    """Why a file in a folder is skipped; None if it is not. Raises OSError if it cannot be opened."""
     suffix = path.suffix.lower()
     if not path.is_file():
         return "it is not a regular file, or a link to nothing"

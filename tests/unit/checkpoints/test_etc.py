@@ -9,8 +9,7 @@ import numpy as np
 import pytest
 import torch
 
-from helpers import READING
-from helpers import task_name
+from helpers import READING, task_name
 from longspan.checkpoints.load import load_model
 from longspan.checkpoints.save import save_model
 from longspan.errors import CheckpointError, InputError

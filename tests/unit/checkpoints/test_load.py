@@ -11,8 +11,7 @@ import torch
 from safetensors.torch import load_file, save_file
 from torch import Tensor
 
-from helpers import READING
-from helpers import task_name
+from helpers import READING, task_name
 from longspan.checkpoints.load import load_model
 from longspan.checkpoints.save import save_model
 from longspan.errors import CheckpointError, InputError
@@ -330,7 +329,7 @@ def test_an_unknown_class_asks_for_the_task(tmp_path: Path) -> None:
     change(tmp_path, architectures=["LongformerForDreams"])
     with pytest.raises(InputError, match="task="):
         load_model(tmp_path)
-    assert load_model(tmp_path, "tag").task_name(model) == "tag"
+    assert task_name(load_model(tmp_path, "tag").model) == "tag"
     with pytest.raises(InputError, match="`task` must be one of"):
         load_model(tmp_path, "dream")
 

@@ -11,8 +11,7 @@ from safetensors.torch import load_file
 from torch import Tensor
 
 from conformance.conftest import one_thread
-from helpers import WRITING
-from helpers import task_name
+from helpers import WRITING, task_name
 from longspan.checkpoints.load import load_model
 from longspan.checkpoints.save import save_model
 from longspan.errors import InputError

@@ -146,7 +146,7 @@ def test_another_model_is_refused(docs: Path, index: Index) -> None:
     assert other.add(docs).unchanged == 4
     assert other.search("Rome", mode="dense")[0].file.exists()
     changed = longspan.Reader(tiny().model, tiny().tokenizer, prompts={"query": "find: "})
-    with pytest.raises(InputError, match="`model` must be the one that the index was made with"):
+    with pytest.raises(InputError, match="`model` must be the one that the index was built with"):
         Index.open(index.folder, changed).search("Rome")
 
 
@@ -213,7 +213,7 @@ print(i.Index.open(sys.argv[1], f.tiny()).add(sys.argv[2]).encoded)
 
 def test_a_killed_run_leaves_an_index_that_goes_on(tmp_path: Path) -> None:
     docs, folder = filled(tmp_path / "docs", 8), tmp_path / "index"
-    environment = os.environ | {"PYTHONPATH": str(Path(__file__).parents[2])}
+    environment = os.environ | {"PYTHONPATH": os.pathsep.join(sys.path)}
     command = [sys.executable, "-c", RUN, str(folder), str(docs)]
     draw = random.Random(3)
     known = 0

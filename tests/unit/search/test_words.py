@@ -4,14 +4,31 @@ import math
 import random
 from collections import Counter
 from collections.abc import Sequence
+from itertools import pairwise
 from pathlib import Path
 
 import numpy as np
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from longspan.search.store import File, Row, Store
 from longspan.search.view import View
-from longspan.search.words import K1, LONGEST, MOST, B, asked_for, postings, stems, unpacked, words_of
+from longspan.search.words import (
+    K1,
+    MAX_COUNT,
+    MAX_LENGTH,
+    B,
+    postings,
+    query_stems,
+    stems,
+    unpack,
+    word_spans,
+    words_of,
+)
+
+ODD = "aé e\u0301\u0327ﬁ½™ İß①ｶﾞ東\u1100\u1161\u11a8각_-.\u00ad"
+"""Characters that normalization joins, splits, or makes words of."""
 
 
 def drawn(draw: random.Random, words: int) -> str:
@@ -26,7 +43,7 @@ def plain_bm25(texts: Sequence[str], query: str) -> list[float]:
     lengths = [len(words_of(text)) for text in texts]
     mean = sum(lengths) / len(texts)
     scores = [0.0] * len(texts)
-    for term in asked_for(query):
+    for term in query_stems(query):
         holding = sum(term in count for count in counts)
         idf = math.log(1 + (len(texts) - holding + 0.5) / (holding + 0.5))
         for i, count in enumerate(counts):
@@ -85,12 +102,21 @@ def test_many_parts_are_joined(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) 
 
 
 def test_forms_of_a_word_are_one_word() -> None:
-    assert asked_for("rivers River RIVER'S cafe\u0301 CAFÉS") == ["river", "s", "cafe"]
+    assert query_stems("rivers River RIVER'S cafe\u0301 CAFÉS") == ["river", "s", "cafe"]
     assert words_of("東京 tower") == ["東", "京", "tower"]
-    assert words_of("a" * 100) == ["a" * LONGEST]
+    assert words_of("a" * 100) == ["a" * MAX_LENGTH]
 
 
 def test_counts_have_an_end() -> None:
     packed, lengths = postings(["", "go " * 999, "go went"])
-    places, times = unpacked([(5, packed["go"])])
-    assert (places.tolist(), times.tolist(), lengths.tolist()) == ([6, 7], [MOST, 1], [0, 999, 2])
+    rows, counts = unpack([(5, packed["go"])])
+    assert (rows.tolist(), counts.tolist(), lengths.tolist()) == ([6, 7], [MAX_COUNT, 1], [0, 999, 2])
+
+
+@given(st.text(max_size=40) | st.text(ODD, max_size=20))
+def test_every_word_is_found_at_its_place(text: str) -> None:
+    spans = word_spans(text)
+    assert [word for word, _, _ in spans] == words_of(text)
+    for word, start, end in spans:
+        assert word in words_of(text[start:end])
+    assert all(a[1] <= b[1] and a[2] <= b[2] for a, b in pairwise(spans))

@@ -197,16 +197,8 @@ def test_offsets_outside_of_the_text_are_errors() -> None:
     for attempt in (document.line_of, document.page_of):
         with pytest.raises(InputError, match="at most 3"):
             attempt(4)
-    with pytest.raises(InputError, match="at least 2"):
-        document.slice(2, 1)
     with pytest.raises(InputError, match="`pages` must be ascending"):
         Document("abc", pages=(0, 2, 1))
-
-
-def test_an_excerpt_shows_where_it_was_cut() -> None:
-    document = Document("one two\nthree four five")
-    assert document.excerpt(8, 13, around=100) == "one two three four five"
-    assert document.excerpt(8, 13, around=6) == "… two three four …"
 
 
 def test_a_document_prints_short() -> None:
@@ -242,7 +234,6 @@ def test_pages_and_lines_are_those_of_the_pieces(pieces: list[str], data: st.Dat
     assert page is not None
     assert page == sum(start <= offset for start in starts)
     assert document.line_of(offset) == len(text[:offset].split("\n"))
-    assert document.slice(offset, len(text)) == text[offset:]
 
 
 def test_a_page_that_ends_inside_a_long_tag_is_refused_and_a_script_may_end_nowhere(tmp_path: Path) -> None:

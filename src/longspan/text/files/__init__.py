@@ -1,1 +1,1 @@
-"""Readers of single file formats, and the child process in which those of risky formats run."""
+"""Readers of file formats, and the child process in which risky formats are parsed."""

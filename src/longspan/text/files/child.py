@@ -1,7 +1,7 @@
-"""The program that reads one risky file and ends, within limits given as arguments.
+"""The child process: parses one risky file within limits, and exits.
 
-The file comes open as standard input; a line of JSON and the text go to standard output. Whatever goes wrong
-here, the parent only sees a process that has ended.
+Standard input is the open file; a line of JSON and the text go to standard output. Whatever goes wrong here,
+the parent only sees a process that has exited.
 """
 
 import json
@@ -17,22 +17,22 @@ _SURROGATE = re.compile("[\ud800-\udfff]")
 
 
 def main() -> None:
-    """`child.py KIND CHARACTERS MEMORY SECONDS`: refusals are answers, too."""
+    """`child.py KIND CHARACTERS MEMORY SECONDS`: answer with the text, or with a refusal."""
     kind, characters, memory, seconds = sys.argv[1], *map(int, sys.argv[2:5])
     assert kind in KINDS
     text = ""
     try:
         parse = import_module(f"longspan.text.files.{kind}").parse
         restrict(memory, seconds)
-        sys.stdin.buffer.seek(0)  # the parent has looked at the first bytes
-        found = parse(sys.stdin.buffer, characters)
-        text = _SURROGATE.sub("\ufffd", found.text)
-        answer = {"pages": found.pages, "title": found.title, "replaced": found.replaced}
+        sys.stdin.buffer.seek(0)  # the parent has read the first bytes
+        parsed = parse(sys.stdin.buffer, characters)
+        text = _SURROGATE.sub("\ufffd", parsed.text)
+        answer = {"pages": parsed.pages, "title": parsed.title, "replaced": parsed.replaced}
     except Refusal as refusal:
         answer = {"reason": refusal.reason, "repair": refusal.repair}
     except MemoryError:
         answer = {"reason": f"it needs more than {memory:,} bytes of memory", "repair": ""}
-    except Exception as error:  # of a parser, by a file that nobody has foreseen
+    except Exception as error:  # of a parser, caused by an unforeseen file
         answer = {"reason": f"its parser failed ({type(error).__name__}: {str(error)[:200]})", "repair": ""}
     sys.stdout.buffer.write(json.dumps(answer).encode() + b"\n")
     sys.stdout.buffer.write(text.encode())
@@ -40,7 +40,7 @@ def main() -> None:
 
 
 def restrict(memory: int, seconds: int) -> None:
-    """Cap what this process may use, for good, where the system can: no file may be written at all."""
+    """Limit what this process may use, for good, where the system can; it may write no files at all."""
     try:
         import resource
     except ImportError:  # Windows: the parent's clock and the parsers' own limits remain

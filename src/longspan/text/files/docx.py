@@ -1,8 +1,8 @@
-"""DOCX: the text of a Word document, read as a stream of XML without ever building a tree.
+"""DOCX: the text of a Word document, read as a stream of XML without building a tree.
 
-Our own reader instead of python-docx, because it is both simpler and safer here: expat alone (no lxml), no
-document type declarations at all, a few named members instead of the whole package, constant memory, and text
-in tables, text boxes and footnotes, which python-docx's paragraphs leave out.
+A reader of our own is simpler and safer here than python-docx: expat alone (no lxml), no document type
+declarations, a few named members instead of the whole package, constant memory, and the text of tables, text
+boxes and footnotes, which python-docx's paragraphs leave out.
 """
 
 import posixpath
@@ -32,7 +32,7 @@ End = Callable[[str], None]
 
 
 def parse(file: BinaryIO, characters: int) -> Parsed:
-    """Body, footnotes and endnotes; paragraphs apart by a blank line, cells by a tab, rows by a line."""
+    """Body, footnotes and endnotes; blank lines separate paragraphs, tabs cells, line breaks rows."""
     try:
         with zipfile.ZipFile(file) as package:
             members = _members(package)
@@ -53,20 +53,20 @@ def parse(file: BinaryIO, characters: int) -> Parsed:
 
 
 def _members(package: zipfile.ZipFile) -> dict[str, zipfile.ZipInfo]:
-    """The members by name, if they are as many and as large as a document's may be."""
-    found = package.infolist()
-    if len(found) > MOST_MEMBERS:
-        raise Refusal(f"it holds {len(found):,} members, more than {MOST_MEMBERS:,}")
-    if sum(member.file_size for member in found) > MOST_UNPACKED:
+    """The members by name, within the limits on their number and size."""
+    infos = package.infolist()
+    if len(infos) > MOST_MEMBERS:
+        raise Refusal(f"it holds {len(infos):,} members, more than {MOST_MEMBERS:,}")
+    if sum(member.file_size for member in infos) > MOST_UNPACKED:
         raise Refusal(f"it would unpack to more than {MOST_UNPACKED:,} bytes")
-    members = {member.filename: member for member in found}
-    if len(members) != len(found):
+    members = {member.filename: member for member in infos}
+    if len(members) != len(infos):
         raise Refusal("it holds two members of one name")
     return members
 
 
 def _main(package: zipfile.ZipFile, members: dict[str, zipfile.ZipInfo]) -> str:
-    """The member with the text, which some programs do not call by its usual name."""
+    """The member with the text, which some programs name differently."""
     targets = [MAIN]
 
     def start(name: str, attributes: dict[str, str]) -> None:
@@ -108,7 +108,7 @@ def _stream(
     end: End = lambda name: None,
     characters: Callable[[str], None] = lambda text: None,
 ) -> None:
-    """Feed one member to the handlers; names come without namespaces, which differ between dialects."""
+    """Feed a member to the handlers; names come without namespaces, which differ between dialects."""
     if member.file_size > max(SMALL, MOST_RATIO * member.compress_size):
         raise Refusal(f"{member.filename[:80]} would unpack to more than {MOST_RATIO} times its size")
     if member.flag_bits & 1:
@@ -144,12 +144,12 @@ def _local(name: str) -> str:
 
 
 def _no_doctype(*_: object) -> None:
-    """Where there are no declarations, there are no entities: neither laughs by the billion nor files."""
+    """Without declarations there are no entities: neither a billion laughs nor external files."""
     raise Refusal("its XML holds a document type declaration, which no Word document needs")
 
 
 class _Body:
-    """Elements of WordprocessingML -> running text."""
+    """Running text from the elements of WordprocessingML."""
 
     def __init__(self, characters: int) -> None:
         self.flow = Flow(characters)
@@ -158,7 +158,7 @@ class _Body:
         self._fallbacks = 0
 
     def start(self, name: str, attributes: dict[str, str]) -> None:
-        if name == "Fallback":  # says for old programs what its neighbour has said
+        if name == "Fallback":  # repeats its neighbor for old programs
             self._fallbacks += 1
         elif name == "t":
             self._text += 1

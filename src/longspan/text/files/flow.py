@@ -1,4 +1,4 @@
-"""Words and breaks in, running text out: white space is collapsed while writing, in linear time."""
+"""Running text from words and breaks: white space is collapsed while writing, in linear time."""
 
 from longspan.text.files.parsed import too_long
 
@@ -17,10 +17,10 @@ class Flow:
         self._parts: list[str] = []
         self._size = 0
         self._most = characters
-        self._between = ""  # white space to come before the next word, if one comes
+        self._between = ""  # white space before the next word, if any
 
     def words(self, text: str) -> None:
-        """Text in which every run of white space is a space."""
+        """Write text in which every run of white space is a space."""
         words = text.split()
         if not words:
             self.space(" " if text else "")
@@ -32,22 +32,22 @@ class Flow:
             self.space(" ")
 
     def verbatim(self, text: str) -> None:
-        """Text whose white space counts."""
+        """Write text whose white space counts."""
         if text:
             self._write(text)
 
     def space(self, mark: str) -> None:
-        """A space or a tab, unless a line ends here."""
+        """Write a space or a tab, unless a line ends here."""
         if "\n" not in self._between and len(mark) and self._between != "\t":
             self._between = mark
 
     def lines(self, count: int) -> None:
-        """At least `count` line breaks, shared with what asked for them before."""
+        """Write line breaks, so that at least `count` stand here."""
         self._between = "\n" * max(count, self._between.count("\n"))
 
     @property
     def text(self) -> str:
-        """What was written so far."""
+        """All that was written."""
         return "".join(self._parts)
 
     def _write(self, text: str) -> None:

@@ -24,9 +24,9 @@ LINES = frozenset((
 ))
 # fmt: on
 LONGEST_END = 8192
-"""Characters of markup without end at which a page may stop; the parser's time grows with their square."""
+"""Characters of unfinished markup at the end of a page; the parser takes time quadratic in them."""
 _CHARSET = re.compile(rb"<meta[^>]{0,200}?charset\s{0,9}=\s{0,9}[\"']?([\w-]{1,40})", re.IGNORECASE)
-# Python has more codecs than the web, and some of them were never meant for strangers.
+# Python has more codecs than the web, and some were never meant for untrusted data.
 _OF_THE_WEB = re.compile(r"utf-8|iso8859-\d+|cp125\d|cp866|cp949|koi8-[ru]|shift_jis|euc_\w+|gbk|gb\d+|big5")
 
 
@@ -44,10 +44,10 @@ def parse(file: BinaryIO, characters: int) -> Parsed:
 
 
 def _declared(head: bytes) -> str:
-    """The codec that a <meta> element names, if it is one of the web's; else UTF-8."""
-    found = _CHARSET.search(head)
+    """The codec that a <meta> element names, if browsers know it; else UTF-8."""
+    charset = _CHARSET.search(head)
     try:
-        name = codecs.lookup(found[1].decode("ascii", "replace")).name if found else "utf-8"
+        name = codecs.lookup(charset[1].decode("ascii", "replace")).name if charset else "utf-8"
     except LookupError:
         return "utf-8"
     if name in ("iso8859-1", "ascii"):
@@ -56,7 +56,7 @@ def _declared(head: bytes) -> str:
 
 
 class _Page(HTMLParser):
-    """Counts open elements instead of stacking them, so that depth and bad nesting cost nothing."""
+    """Counts open elements instead of stacking them: depth and bad nesting cost nothing."""
 
     def __init__(self, characters: int) -> None:
         super().__init__(convert_charrefs=True)

@@ -1,4 +1,4 @@
-"""Which reader a file needs: by its suffix, else by its first bytes."""
+"""The kind of a file: by its suffix, else by its first bytes."""
 
 from pathlib import Path
 

@@ -1,4 +1,4 @@
-"""What every reader gives back. Child processes import this, so it imports next to nothing."""
+"""What every reader returns. Child processes import this, so it imports next to nothing."""
 
 from typing import NamedTuple
 
@@ -13,11 +13,11 @@ class Parsed(NamedTuple):
     "The offset in `text` where each page begins; nothing where the format has no pages."
     title: str | None = None
     replaced: int = 0
-    "How many U+FFFD of the text stand for bytes that could not be decoded."
+    "How many U+FFFD in the text stand for bytes that could not be decoded."
 
 
 class Refusal(Exception):
-    """Why a file is not read, and what helps; the caller knows which file it is."""
+    """Why a file is not read, and what helps; the caller adds which file it is."""
 
     def __init__(self, reason: str, repair: str = "") -> None:
         super().__init__(reason)
@@ -25,12 +25,12 @@ class Refusal(Exception):
 
 
 def too_long(characters: int) -> Refusal:
-    """The refusal of a file that unfolds to more than `characters`."""
+    """The refusal of a file with more than `characters` of text."""
     return Refusal(f"it holds more than {characters:,} characters", "Raise `characters` of Limits.")
 
 
 def as_title(text: str | None) -> str | None:
-    """A title on one line, or None where nothing is left of it.
+    """A title on one line, or None if it is empty.
 
     >>> as_title(" A\\n title ")
     'A title'

@@ -1,4 +1,4 @@
-"""PDF: the text of every page by PDFium, which Chromium reads PDFs with."""
+"""PDF: the text of every page, by Chromium's PDFium."""
 
 from importlib import import_module
 from typing import Any, BinaryIO
@@ -8,11 +8,11 @@ from longspan.text.files.parsed import Parsed, Refusal, as_title, too_long
 MOST_PAGES = 100_000
 BETWEEN_PAGES = "\n\n"
 _HYPHENS = ("\ufffe\r\n", "\x02\r\n")
-"""How PDFium writes a hyphen that only the end of a line has put into a word."""
+"""How PDFium writes a hyphen at the end of a line inside a word."""
 
 
 def parse(file: BinaryIO, characters: int) -> Parsed:
-    """The pages one after the other; a page that cannot be read is an error, never left out."""
+    """All pages in order; a page that cannot be read is an error, never left out."""
     try:
         pypdfium2: Any = import_module("pypdfium2")
     except ImportError:
@@ -48,7 +48,7 @@ def parse(file: BinaryIO, characters: int) -> Parsed:
 
 
 def _page(document: Any, number: int, before: int, characters: int) -> str:
-    """One page's text, with line breaks as everywhere else."""
+    """The text of a page, its line breaks as everywhere else."""
     page = document[number]
     try:
         content = page.get_textpage()

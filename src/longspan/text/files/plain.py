@@ -11,7 +11,7 @@ MOST_REPLACED = 0.1
 def decode(data: bytes, otherwise: str = "utf-8") -> tuple[str, int]:
     """The text without its byte order mark, and how many U+FFFD stand for invalid bytes.
 
-    The mark says which encoding it is; a text without one is read as `otherwise`.
+    The mark names the encoding; text without a mark is decoded as `otherwise`.
 
     >>> decode(b"caf\\xe9 au lait")
     ('caf\\ufffd au lait', 1)
@@ -20,13 +20,13 @@ def decode(data: bytes, otherwise: str = "utf-8") -> tuple[str, int]:
     mark, codec = marked[0] if marked else (b"", otherwise)
     body = memoryview(data)[len(mark) :]
     text = str(body, codec, "replace")
-    found = text.count("\ufffd")
-    genuine = str(body, codec, "ignore").count("\ufffd") if found else 0
-    return text, found - genuine
+    count = text.count("\ufffd")
+    genuine = str(body, codec, "ignore").count("\ufffd") if count else 0
+    return text, count - genuine
 
 
 def parse(data: bytes, *, titled: bool = False) -> Parsed:
-    """The text as it stands; `titled`: a Markdown heading in its first line is the title."""
+    """The text unchanged; `titled`: a Markdown heading on its first line is the title."""
     text, replaced = decode(data)
     first = text[:2000].lstrip().partition("\n")[0]
     title = as_title(first[2:].strip(" #\r")) if titled and first.startswith("# ") else None

@@ -1,4 +1,4 @@
-"""The parent's side of reading in a child process: wait within limits, take the answer."""
+"""The parent of the child process that parses a file: waits within limits and checks the answer."""
 
 import json
 import math
@@ -15,13 +15,13 @@ from longspan.text.files.parsed import Parsed, Refusal
 CHUNK = 1 << 20
 MOST = 1 << 48
 DAMAGED = "The file is damaged or harmful."
-# Not the current folder, which may be a stranger's: with -P, Python imports nothing from there.
+# With -P, Python imports nothing from the current folder, which may hold anything.
 PROGRAM = ("-P", "-m", "longspan.text.files.child")
 
 
 @dataclass(frozen=True, kw_only=True)
 class Limits:
-    """What one file may cost; whatever needs more is refused.
+    """What one file may cost; a file that needs more is refused.
 
     >>> Limits(bytes=10_000_000).bytes
     10000000
@@ -32,9 +32,9 @@ class Limits:
     characters: int = 128 << 20
     "Length of its text."
     seconds: float = 8.0
-    "Time to parse it in; a second more for each megabyte of the file."
+    "Time to parse it; a second more for each megabyte of the file."
     memory: int = 1 << 30
-    "Bytes of address space of the process that parses it."
+    "Bytes of address space for the process that parses it."
 
     def __post_init__(self) -> None:
         for field in fields(self):
@@ -46,7 +46,7 @@ class Limits:
 
 
 def parse(kind: str, file: BinaryIO, size: int, limits: Limits) -> Parsed:
-    """What a child process makes of an open file of `size` bytes."""
+    """Parse an open file of `size` bytes in a child process."""
     seconds = limits.seconds + size / 1e6
     numbers = (limits.characters, limits.memory, math.ceil(seconds) + 1)
     command = [sys.executable, *PROGRAM, kind, *map(str, numbers)]
@@ -63,14 +63,14 @@ def parse(kind: str, file: BinaryIO, size: int, limits: Limits) -> Parsed:
             answer = _answer(process, 8 * limits.characters + CHUNK)
         finally:
             timer.cancel()
-            process.kill()  # for interrupts; a child that has answered is already gone
+            process.kill()  # after an interrupt; a child that has answered is gone already
     if late.is_set() or process.returncode == -getattr(signal, "SIGXCPU", 0):
         raise Refusal(f"reading it took longer than {seconds:.0f} seconds", "Raise `seconds` of Limits.")
     return _parsed(answer, process.returncode)
 
 
 def _answer(process: subprocess.Popen[bytes], most: int) -> bytearray:
-    """All that the child writes, if it is not more than an honest child would."""
+    """All that the child writes, up to what an honest child would."""
     assert process.stdout
     answer = bytearray()
     while chunk := process.stdout.read(CHUNK):
@@ -86,11 +86,11 @@ def _parsed(answer: bytearray, status: int) -> Parsed:
     if status or head < 0:
         raise Refusal(f"its parser ended with {_named(status)}", DAMAGED)
     try:
-        found = json.loads(answer[:head])
-        if "reason" in found:
-            raise Refusal(found["reason"], found["repair"])
+        facts = json.loads(answer[:head])
+        if "reason" in facts:
+            raise Refusal(facts["reason"], facts["repair"])
         text = str(memoryview(answer)[head + 1 :], "utf-8")
-        return Parsed(text, tuple(found["pages"]), found["title"], found["replaced"])
+        return Parsed(text, tuple(facts["pages"]), facts["title"], facts["replaced"])
     except (ValueError, KeyError, TypeError):
         raise Refusal("its parser ended without a sensible answer", DAMAGED) from None
 

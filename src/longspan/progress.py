@@ -1,0 +1,66 @@
+"""The progress bar: one look for everything that takes a while."""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Protocol
+
+DELAY = 2.0
+"""Seconds before a bar appears that nobody asked for."""
+
+
+class _Bar(Protocol):
+    """What we use of tqdm, which has no type hints."""
+
+    total: int
+
+    def update(self, n: int) -> object: ...
+    def set_postfix_str(self, s: str, refresh: bool) -> object: ...
+
+
+class Progress:
+    """What running work reports to; without a bar it does nothing."""
+
+    def __init__(self, bar: _Bar | None = None) -> None:
+        self._bar = bar
+
+    def update(self, count: int) -> None:
+        """Count this many units as done."""
+        if self._bar is not None:
+            self._bar.update(count)
+
+    def expect(self, total: int) -> None:
+        """Change the number of units that there are."""
+        if self._bar is not None:
+            self._bar.total = total
+
+    def status(self, text: str) -> None:
+        """Say beside the bar what is being done now."""
+        if self._bar is not None:
+            self._bar.set_postfix_str(text, refresh=False)
+            self._bar.update(0)  # draws, but not more often than tqdm would
+
+
+@contextmanager
+def progress_bar(
+    total: int,
+    unit: str,
+    *,
+    shown: bool | None = None,
+    delay: float = DELAY,
+    scale: bool = False,
+    leave: bool = True,
+) -> Iterator[Progress]:
+    """A bar on stderr over `total` units, such as "tokens" or "documents".
+
+    `shown=None` shows it on a terminal or in a notebook, and only if the work takes longer than `delay`
+    seconds; True shows it at once. `scale` writes 12.3k for 12,300; `leave=False` erases the finished bar.
+    """
+    if shown is False or total < 1:
+        yield Progress()
+        return
+    from tqdm.auto import tqdm  # type: ignore[import-untyped]
+
+    disable, delay = (False, 0.0) if shown else (None, delay)  # None: unless stderr is a terminal
+    look = {"unit": f" {unit}", "unit_scale": scale, "leave": leave, "miniters": 0}  # 0: draws status changes
+    with tqdm(total=total, disable=disable, delay=delay, **look) as bar:
+        yield Progress(bar)
