@@ -133,7 +133,7 @@ struct Forward {
     // Products of R query rows with the keys of a tile, L keys at a time; the values to come are asked for meanwhile.
     template <int R>
     void dot_rows(const float* query, Tile k, const Source& key, const Source& value, float* to) {
-        constexpr int KEYS = R == 1 ? 8 : R <= 2 ? 4 : 2;
+        constexpr int KEYS = R == 1 ? (L < 8 ? L : 8) : R == 2 ? 4 : 2;
         for (int j = 0; j < k.count; j += L) {
             vf lanes[R][L];
             int count = k.count - j < L ? k.count - j : L;

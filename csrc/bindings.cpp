@@ -3,6 +3,7 @@
 #include <nanobind/stl/array.h>
 #include <nanobind/stl/map.h>
 #include <nanobind/stl/string.h>
+#include <nanobind/stl/tuple.h>
 #include <nanobind/stl/vector.h>
 
 #include <dlfcn.h>
@@ -17,9 +18,13 @@ namespace {
 
 const char* const names[] = {"avx512", "avx2", "scalar"};
 
-typedef std::array<int64_t, 23> PlanNumbers;  // 13 addresses, then 10 sizes
-typedef std::array<int64_t, 4> ViewNumbers;   // address, then strides
-typedef std::array<int64_t, 4> TermNumbers;   // addresses of relative, content and table; number of labels
+#define ARRAY(type, name, length, row) +1
+constexpr int ARRAYS = 0 LS_PLAN_ARRAYS(ARRAY);
+#undef ARRAY
+
+typedef std::array<int64_t, 2 * ARRAYS> PlanNumbers;  // the addresses of all arrays, then their lengths
+typedef std::array<int64_t, 4> ViewNumbers;           // address, then strides
+typedef std::array<int64_t, 4> TermNumbers;           // addresses of relative, content and table; number of labels
 
 template <class T>
 T* pointer(int64_t address) {
@@ -28,10 +33,30 @@ T* pointer(int64_t address) {
 
 ls_view view(const ViewNumbers& v) { return {pointer<void>(v[0]), v[1], v[2], v[3]}; }
 
-ls_plan plan(const PlanNumbers& n) {
-    auto ints = [&](int i) { return pointer<const int32_t>(n[i]); };
-    return {ints(0), ints(1), ints(2),  ints(3), ints(4), ints(5), pointer<const uint64_t>(n[6]), ints(7), ints(8), ints(9), ints(10),
-            ints(11), ints(12), n[13], n[14], n[15], n[16], n[17], n[18], n[19], n[20], n[21], n[22]};
+ls_plan plan(const PlanNumbers& numbers) {
+    ls_plan p;
+    const int64_t* next = numbers.data();
+#define ARRAY(type, name, length, row)            \
+    p.name = pointer<const type>(next[0]);        \
+    const int64_t length_of_##name = next[ARRAYS]; \
+    next++;
+#define SIZE(name, array, extra) p.name = length_of_##array - extra;
+    LS_PLAN_ARRAYS(ARRAY)
+    LS_PLAN_SIZES(SIZE)
+#undef ARRAY
+#undef SIZE
+#define ARRAY(type, name, length, row) \
+    if (length_of_##name != p.length) throw std::invalid_argument(#name " must have " #length " rows");
+    LS_PLAN_ARRAYS(ARRAY)
+#undef ARRAY
+    return p;
+}
+
+// Name, bits of an element and elements of a row of every array, in order, for Python to compare with its own.
+std::vector<std::tuple<std::string, int, int>> plan_arrays() {
+#define ARRAY(type, name, length, row) {#name, int(8 * sizeof(type)), row},
+    return {LS_PLAN_ARRAYS(ARRAY)};
+#undef ARRAY
 }
 
 ls_problem problem(const PlanNumbers& numbers, const ViewNumbers& q, const ViewNumbers& k, const ViewNumbers& v, int dtype, int dim,
@@ -108,6 +133,7 @@ NB_MODULE(_native, m) {
     m.def("backward", &backward, nb::call_guard<nb::gil_scoped_release>());
     m.def("linear", &linear, nb::call_guard<nb::gil_scoped_release>());
     m.def("abi_version", &ls_abi);
+    m.def("plan_arrays", &plan_arrays);
     m.def("targets", [] { return targets_where(ls_target_supported); }, "Instruction sets this CPU can run, best first.");
     m.def("compiled_targets", [] { return targets_where(ls_target_compiled); }, "Instruction sets in this build, best first.");
     m.def("features", &features);

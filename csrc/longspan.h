@@ -2,9 +2,11 @@
 #pragma once
 #include <cstdint>
 
+#include "plan_arrays.h"
+
 extern "C" {
 
-enum { LS_ABI = 2, LS_TILE = 64, LS_MAX_DIM = 1024 };
+enum { LS_ABI = 3, LS_TILE = 64, LS_MAX_DIM = 1024 };
 enum ls_dtype { LS_F32 = 0, LS_BF16 = 1, LS_F16 = 2 };
 
 // A (rows, heads, dim) tensor; strides count elements and may be anything.
@@ -13,22 +15,14 @@ typedef struct {
     int64_t row, head, dim;
 } ls_view;
 
-// The arrays of longspan.engine.plan.PlanArrays, in its order and with its meaning.
+// A plan: pointers to its arrays and the sizes they share.
 typedef struct {
-    const int32_t* head_class;   // [heads]
-    const int32_t* class_start;  // [classes + 1]
-    const int32_t* q_rows;       // [q_tiles][64]
-    const int32_t* k_rows;       // [k_tiles][64]
-    const int32_t* entry_start;  // [q_tiles + 1]
-    const int32_t* entries;      // [entries][4]: key tile, mask or -1, multiplicity, label tile or -1
-    const uint64_t* masks;       // [masks][64]
-    const int32_t* label_tiles;  // [label_tiles][64][64]
-    const int32_t* label_kind;   // [label_tiles]
-    const int32_t* label_start;  // [classes + 1]
-    const int32_t* label_list;   // [labels in all lists]
-    const int32_t* q_sites;      // [queries][2]: document, position
-    const int32_t* k_positions;  // [keys]
-    int64_t heads, classes, q_tiles, k_tiles, n_entries, n_masks, n_label_tiles, n_label_list, queries, keys;
+#define ARRAY(type, name, length, row) const type* name;
+#define SIZE(name, array, extra) int64_t name;
+    LS_PLAN_ARRAYS(ARRAY)
+    LS_PLAN_SIZES(SIZE)
+#undef ARRAY
+#undef SIZE
 } ls_plan;
 
 typedef struct {

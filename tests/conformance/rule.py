@@ -9,6 +9,7 @@ import pytest
 import torch
 from torch import Tensor
 
+from longspan import native
 from longspan.engine.backends import BACKENDS, Missing, load
 from longspan.engine.backends.base import arithmetic
 from longspan.engine.call import attention
@@ -29,9 +30,7 @@ def engines() -> tuple[str, ...]:
     """Every backend that can be imported; the compiled one once for each instruction set that runs here."""
     here = [name for name in BACKENDS if not isinstance(load(name), Missing)]
     if "native" in here:
-        from longspan import _native
-
-        here[:1] = [f"native {target}" for target in _native.targets()]
+        here[:1] = [f"native {target}" for target in native.targets()]
     return tuple(here)
 
 
@@ -42,9 +41,7 @@ def running(engine: str) -> Iterator[str]:
     if not target:
         yield name
         return
-    from longspan.engine.backends.native import force_target
-
-    with force_target(target):
+    with native.force_target(target):
         yield name
 
 

@@ -7,11 +7,11 @@ import torch
 from torch import Tensor
 
 from longspan.engine import reference
-from longspan.engine.backends import known
+from longspan.engine.backends import known, select
 from longspan.engine.backends.base import DTYPES, Problem, arithmetic
 from longspan.engine.backends.dense import decode
 from longspan.engine.dropout import Dropout
-from longspan.engine.operators import attend
+from longspan.engine.operators import attend, direct
 from longspan.engine.plan import Plan, PlanArrays
 from longspan.engine.terms import RelativeKeys, ScoreTable, Term
 from longspan.errors import InputError, bad
@@ -94,7 +94,10 @@ def attention(
         )
     p, seed = (0.0, None) if dropout is None or not dropout.p else (dropout.p, dropout.counter(q.device))
     problem = Problem(q, k, v, arrays, _scale(scale, q), relative, content, table, p, seed)
-    out, lse = attend(problem, "" if backend is None else known(backend))
+    if direct(problem):
+        out, lse = select(problem, backend).forward(problem)
+    else:
+        out, lse = attend(problem, "" if backend is None else known(backend))
     return (out, lse) if return_lse else out
 
 

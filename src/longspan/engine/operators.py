@@ -6,7 +6,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from longspan.engine.backends import choose
+from longspan.engine.backends import select
 from longspan.engine.backends.base import Problem, arithmetic
 from longspan.engine.plan import PlanArrays
 from longspan.errors import BackendError, bad
@@ -24,26 +24,22 @@ _LIBRARY.define(
 Arguments = tuple[Any, ...]  # what _PROBLEM lists; an empty backend name leaves the choice open
 
 
+def direct(problem: Problem) -> bool:
+    """Whether a backend may be called as it is: no autograd, no autocast, nothing that watches operators."""
+    if torch.compiler.is_compiling() or torch.is_autocast_enabled(problem.q.device.type):
+        return False
+    inputs = _differentiable(problem)
+    return not (torch.is_grad_enabled() and any(x.requires_grad for x in inputs)) and _alone(inputs)
+
+
 def attend(problem: Problem, backend: str = "") -> tuple[Tensor, Tensor]:
     """(out, lse), differentiable; through the operator, which costs more, only where something watches it."""
     pair: tuple[Tensor, Tensor]
-    inputs = _differentiable(problem)
-    if torch.compiler.is_compiling() or not _alone(inputs):
+    if torch.compiler.is_compiling() or not _alone(_differentiable(problem)):
         pair = torch.ops.longspan.attend(*problem[:3], list(problem.arrays), *problem[4:], backend)
-        return pair
-    if torch.is_grad_enabled() and any(x.requires_grad for x in inputs):
+    else:
         pair = _Attend.apply(*problem[:3], problem.arrays, *problem[4:], backend)  # type: ignore[no-untyped-call]
-        return pair
-    return _computed(problem, backend or None)
-
-
-def _computed(problem: Problem, backend: str | None) -> tuple[Tensor, Tensor]:
-    """Computed in the precision that the inputs ask for: autocast has had its say when they were made."""
-    chosen, where = choose(problem, backend), problem.q.device.type
-    if not torch.is_autocast_enabled(where):
-        return chosen.forward(problem)
-    with torch.autocast(where, enabled=False):
-        return chosen.forward(problem)
+    return pair
 
 
 def _differentiable(problem: Problem) -> list[Tensor]:
@@ -85,14 +81,20 @@ def _checked(*arguments: Any) -> Arguments:
 
 
 def _forward(*arguments: Any) -> tuple[Tensor, Tensor]:
-    return _computed(*_problem(arguments))
+    """In the precision of the inputs: autocast has had its say when they were made."""
+    problem, name = _problem(arguments)
+    backend, device = select(problem, name), problem.q.device.type
+    if not torch.is_autocast_enabled(device):
+        return backend.forward(problem)
+    with torch.autocast(device, enabled=False):
+        return backend.forward(problem)
 
 
 def _backward(
     grad_out: Tensor, grad_lse: Tensor | None, out: Tensor, lse: Tensor, *arguments: Any
 ) -> list[Tensor]:
     problem, backend = _problem(arguments)
-    found = choose(problem, backend).backward(problem, out, lse, grad_out, grad_lse)
+    found = select(problem, backend).backward(problem, out, lse, grad_out, grad_lse)
     return [gradient for gradient in found if gradient is not None]
 
 

@@ -59,28 +59,40 @@ class PlanArrays(NamedTuple):
 
     def check(self, queries: int, keys: int, heads: int) -> "PlanArrays":
         """The arrays themselves if their shapes fit together; what kernels read is never taken on trust."""
-        classes, tiles, labels = self.class_start.numel(), self.q_rows.shape[0], self.label_tiles.shape[0]
-        shapes = {
-            "head_class": (heads,),
-            "class_start": (max(classes, 1),),
-            "q_rows": (tiles, TILE),
-            "k_rows": (self.k_rows.shape[0], TILE),
-            "entry_start": (tiles + 1,),
-            "entries": (self.entries.shape[0], 4),
-            "masks": (self.masks.shape[0], TILE),
-            "label_tiles": (labels, TILE, TILE),
-            "label_kind": (labels,),
-            "label_start": (max(classes, 1),),
-            "label_list": (self.label_list.numel(),),
-            "q_sites": (queries, 2),
-            "k_positions": (keys,),
+        classes = max(self.class_start.numel(), 1)
+        lengths = {
+            "head_class": heads,
+            "class_start": classes,
+            "entry_start": _length(self.q_rows) + 1,
+            "label_kind": _length(self.label_tiles),
+            "label_start": classes,
+            "q_sites": queries,
+            "k_positions": keys,
         }
         for name, array in self._asdict().items():
-            dtype = torch.int64 if name == "masks" else torch.int32
-            if array.shape != shapes[name] or array.dtype != dtype or not array.is_contiguous():
-                wanted = f"a contiguous {dtype} tensor of shape {shapes[name]}"
-                raise bad(name, wanted, f"{array.dtype} {tuple(array.shape)}", "Take the arrays of a Plan.")
+            dtype, row = array_format(name)
+            shape = (lengths.get(name, _length(array)), *row)
+            if array.shape != shape or array.dtype != dtype or not array.is_contiguous():
+                value = f"{array.dtype} {tuple(array.shape)}"
+                raise bad(
+                    name, f"a contiguous {dtype} tensor of shape {shape}", value, "Use a Plan's arrays."
+                )
         return self
+
+
+_ROWS = {
+    "q_rows": (TILE,),
+    "k_rows": (TILE,),
+    "entries": (4,),
+    "masks": (TILE,),
+    "label_tiles": (TILE, TILE),
+    "q_sites": (2,),
+}
+
+
+def array_format(name: str) -> tuple[torch.dtype, tuple[int, ...]]:
+    """The dtype of one of the PlanArrays and the shape of its rows; the native core must agree."""
+    return torch.int64 if name == "masks" else torch.int32, _ROWS.get(name, ())
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -213,8 +225,12 @@ def _plan(pattern: Pattern, queries: Layout, keys: Layout, heads: int, labels: L
     return Plan(pattern, queries, keys, heads, labels, PlanArrays(**arrays))
 
 
+def _length(array: Tensor) -> int:
+    return array.shape[:1].numel()
+
+
 def _tensor(name: str, array: npt.NDArray[Any]) -> Tensor:
-    dtype = np.int64 if name == "masks" else np.int32
+    dtype = np.int64 if array_format(name)[0] == torch.int64 else np.int32
     with torch.inference_mode(False):  # the plan is cached and may be trained with later
         return torch.from_numpy(np.array(array, dtype, order="C"))
 

@@ -8,7 +8,7 @@ from time import perf_counter
 import torch
 from torch.nn import functional as F
 
-from longspan.engine.backends import native_module
+from longspan import native
 from longspan.engine.call import attention
 from longspan.engine.plan import plan
 from longspan.engine.report import FLOPS
@@ -71,7 +71,7 @@ def measure(config: EncoderConfig, call: Call) -> Speed:
     q, k, v = torch.randn(max(call.queries.size, call.keys.size), 3, config.heads, size).unbind(1)
     q, k, v = q[: call.queries.size], k[: call.keys.size], v[: call.keys.size]
     spent = _seconds(lambda: attention(q, k, v, pairs))
-    fused = act is F.gelu and native_module() is not None
+    fused = act is F.gelu and native.core() is not None
     return Speed(
         linear=4 * rows * config.width * config.feed_forward / seconds / 1e9,
         attention=FLOPS * size * pairs.pairs_computed / spent / 1e9,

@@ -2,7 +2,6 @@
 
 from functools import cache
 from importlib import import_module
-from types import ModuleType
 
 from torch import Tensor
 
@@ -45,21 +44,14 @@ def load(name: str) -> Backend:
     return backend
 
 
-def native_module() -> ModuleType | None:
-    """The native core's module, which has more than attention, if it is built."""
-    if "native" not in BACKENDS or isinstance(load("native"), Missing):
-        return None
-    return import_module("longspan.engine.backends.native")
-
-
 def known(name: str) -> str:
     """The name itself if a backend bears it, else an error that lists those that exist."""
     if name not in BACKENDS:
-        raise bad("backend", f"one of {', '.join(BACKENDS)}", name, "Leave it out to have one chosen.")
+        raise bad("backend", f"one of {', '.join(BACKENDS)}", name, "Leave it out to have one selected.")
     return name
 
 
-def choose(problem: Problem, name: str | None = None) -> Backend:
+def select(problem: Problem, name: str | None = None) -> Backend:
     """The first backend that does not refuse, or the named one; the reasons of all if none is left."""
     reasons = []
     for candidate in BACKENDS if name is None else [known(name)]:
