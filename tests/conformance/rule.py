@@ -16,10 +16,10 @@ from longspan.engine.call import attention
 from longspan.engine.dropout import Dropout
 from longspan.engine.labels import Labels
 from longspan.engine.plan import plan
-from longspan.engine.reference import oracle
 from longspan.engine.terms import RelativeKeys, ScoreTable, Term
 from longspan.layout import Layout
 from longspan.patterns import Pattern
+from oracle import oracle
 
 DTYPES = (torch.float32, torch.bfloat16, torch.float16, torch.float64)
 Results = dict[str, Tensor]

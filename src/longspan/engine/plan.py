@@ -1,9 +1,9 @@
-"""The plan: a pattern compiled for concrete layouts into lists of tiles, which is all that kernels see."""
+"""The plan: a pattern compiled for concrete layouts into lists of tiles, all that kernels see of it."""
 
 from collections.abc import Hashable
 from dataclasses import dataclass, field, replace
 from functools import cached_property, lru_cache
-from typing import Any, NamedTuple, cast
+from typing import NamedTuple, cast
 
 import numpy as np
 import numpy.typing as npt
@@ -30,9 +30,9 @@ class PlanArrays(NamedTuple):
     class_start: Tensor
     "[C + 1] query tiles of class c: class_start[c] up to class_start[c + 1]."
     q_rows: Tensor
-    "[QT, 64] query rows, -1 behind the last; in each class every query row stands exactly once."
+    "[QT, 64] query rows, -1 after the last; each class holds every query row exactly once."
     k_rows: Tensor
-    "[KT, 64] existing key rows, -1 behind the last."
+    "[KT, 64] existing key rows, -1 after the last."
     entry_start: Tensor
     "[QT + 1] entries of query tile t: entry_start[t] up to entry_start[t + 1], the nearest key tile first."
     entries: Tensor
@@ -42,8 +42,8 @@ class PlanArrays(NamedTuple):
     label_tiles: Tensor
     "[LT, 64, 64] ranks of the pairs' labels in the class's list."
     label_kind: Tensor
-    """[LT] 1: a ramp, rank[i][j] = rank[i][0] + j, where pairs that are not allowed may have ranks outside of
-    the list, by at most 64; 0: any ranks, all inside the list."""
+    """[LT] 1: a ramp, rank[i][j] = rank[i][0] + j, where pairs that are not allowed may have ranks up to 64
+    outside the list; 0: any ranks, all inside the list."""
     label_start: Tensor
     "[C + 1] where each class's list of labels begins in label_list."
     label_list: Tensor
@@ -106,7 +106,7 @@ class Plan:
     labels: Labels | None
     arrays: PlanArrays
     shares_keys: bool = False
-    "Whether a key row may stand in several documents: see `gathered`."
+    "Whether a key row may belong to several documents: see `gathered`."
     _moved: dict[torch.device, PlanArrays] = field(default_factory=dict)
 
     def to(self, device: torch.device | str) -> PlanArrays:
@@ -120,23 +120,23 @@ class Plan:
         return self._moved[where]
 
     def gathered(self, rows: IntArray, size: int) -> "Plan":
-        """The same plan for keys that stand elsewhere: key row i is row rows[i] of a tensor of `size` rows.
+        """The same plan for keys stored elsewhere: key row i is row rows[i] of a tensor of `size` rows.
 
-        Rows may stand in several documents, so texts that begin alike can share what they begin with, and at
-        the end of a document they may be -1, for none. Nothing can be differentiated by such a plan.
+        A row may belong to several documents, so that texts with a common prefix share its keys, and at the
+        end of a document it may be -1, for none. Such a plan cannot be differentiated.
 
         >>> from longspan.patterns import Full
-        >>> made = plan(Full(), Layout.packed([1, 1]), Layout.packed([2, 2]), heads=1)
-        >>> made.gathered(np.array([0, 1, 0, 2]), 3).arrays.k_rows[:, :2].tolist()
+        >>> cross = plan(Full(), Layout.packed([1, 1]), Layout.packed([2, 2]), heads=1)
+        >>> cross.gathered(np.array([0, 1, 0, 2]), 3).arrays.k_rows[:, :2].tolist()
         [[0, 1], [0, 2]]
         """
         if rows.shape != (self.keys.size,) or (rows.size and not -1 <= rows.min() <= rows.max() < size):
             raise bad("rows", f"{self.keys.size} row numbers below {size}, or -1", rows)
-        table = np.append(rows, -1)  # behind a tile's last row stands -1
+        table = np.append(rows, -1)  # padding (-1) finds the last
         tiles = table[self.arrays.k_rows.numpy()]
         if np.any(tiles[:, :1] < 0) or np.any((tiles[:, 1:] >= 0) & (tiles[:, :-1] < 0)):
-            raise bad("rows", f"-1 only behind a document's last row, and less than {TILE} times", rows)
-        positions = np.zeros(size + 1, np.int32)  # the last one for the rows that there are not
+            raise bad("rows", f"-1 only after a document's last row, and less than {TILE} times", rows)
+        positions = np.zeros(size + 1, np.int32)  # rows of -1 write to the last
         positions[rows] = self.keys.sites.position
         moved = {"k_rows": tiles, "k_positions": positions[:size]}
         arrays = self.arrays._replace(**{name: _tensor(name, array) for name, array in moved.items()})
@@ -149,7 +149,7 @@ class Plan:
 
     @cached_property
     def pairs_computed(self) -> int:
-        """Pairs that a kernel computes: it trims masked tiles by groups of rows, 6 with AVX-512, else 4."""
+        """Pairs that a kernel computes: it trims masked tiles by groups of rows (6 with AVX-512, else 4)."""
         groups = np.arange(0, TILE, GROUP)
         needed = np.logical_or.reduceat(_seen(self.arrays.masks), groups, axis=1)  # -> (M, 11, 64)
         width = TILE - needed[:, :, ::-1].argmax(axis=2) - needed.argmax(axis=2)
@@ -165,12 +165,12 @@ class Plan:
 
     def explain(self, dtype: torch.dtype = torch.float32, device: torch.device | str = "cpu") -> str:
         """The plan in words: classes, tiles, pairs, memory, and which backend would run."""
-        from longspan.engine.explain import explain  # it asks the backends, which know plans
+        from longspan.engine.explain import explain  # late: the backends it asks import this module
 
         return explain(self, dtype, torch.device(device))
 
     def _pairs(self, widths: IntArray) -> int:
-        """Pairs over all heads, where row i of a tile with mask x stands for widths[x][i] pairs."""
+        """Pairs over all heads, where row i of a tile with mask x counts as widths[x][i] pairs."""
         a = self.arrays
         rows, keys = (np.count_nonzero(table.numpy() >= 0, axis=1) for table in (a.q_rows, a.k_rows))
         key, mask, *_ = a.entries.numpy().T
@@ -229,7 +229,7 @@ def _length(array: Tensor) -> int:
     return array.shape[:1].numel()
 
 
-def _tensor(name: str, array: npt.NDArray[Any]) -> Tensor:
+def _tensor(name: str, array: npt.NDArray[np.generic]) -> Tensor:
     dtype = np.int64 if array_format(name)[0] == torch.int64 else np.int32
     with torch.inference_mode(False):  # the plan is cached and may be trained with later
         return torch.from_numpy(np.array(array, dtype, order="C"))

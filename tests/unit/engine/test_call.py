@@ -10,11 +10,11 @@ from longspan.engine.backends.base import Problem
 from longspan.engine.call import attention, attention_weights
 from longspan.engine.labels import ClippedDistance
 from longspan.engine.plan import plan
-from longspan.engine.reference import oracle
 from longspan.engine.terms import ScoreTable
 from longspan.errors import BackendError, InputError
 from longspan.layout import Layout
 from longspan.patterns import Causal, Full, GlobalTokens, Window
+from oracle import oracle
 
 ROWS = Layout.packed([20, 9], marked=[[0], []])
 PATTERN = Window((1, 4)) | GlobalTokens()

@@ -1,4 +1,4 @@
-"""The backends in the order they are tried; which one serves depends on the problem and what is installed."""
+"""The backends in the order they are tried; the problem and what is installed decide which one runs."""
 
 from functools import cache
 from importlib import import_module
@@ -45,14 +45,14 @@ def load(name: str) -> Backend:
 
 
 def known(name: str) -> str:
-    """The name itself if a backend bears it, else an error that lists those that exist."""
+    """The name itself if it is a backend's; else an error that lists the backends."""
     if name not in BACKENDS:
         raise bad("backend", f"one of {', '.join(BACKENDS)}", name, "Leave it out to have one selected.")
     return name
 
 
 def select(problem: Problem, name: str | None = None) -> Backend:
-    """The first backend that does not refuse, or the named one; the reasons of all if none is left."""
+    """The first backend that does not refuse, or the named one; if none is left, an error says why."""
     reasons = []
     for candidate in BACKENDS if name is None else [known(name)]:
         backend = load(candidate)
