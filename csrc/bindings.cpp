@@ -1,4 +1,4 @@
-// longspan._native: the C door for Python. Tensors arrive as addresses, sizes and strides that Python has checked.
+// longspan._native: the C interface for Python. Tensors arrive as addresses, sizes and strides that Python has checked.
 #include <nanobind/nanobind.h>
 #include <nanobind/stl/array.h>
 #include <nanobind/stl/map.h>
@@ -90,7 +90,7 @@ void backward(const PlanNumbers& numbers, const ViewNumbers& q, const ViewNumber
     succeed(ls_backward(&p, &g, target.c_str()), target);
 }
 
-// Addresses of x, weights, scales, bias, plus and y; then distances of rows of x, plus and y, and rows, inputs and outputs.
+// Addresses of x, weights, scales, bias, plus and y; then row strides of x, plus and y, and the rows, inputs and outputs.
 void linear(const std::array<int64_t, 6>& at, const std::array<int64_t, 6>& n, bool gelu, int threads, const std::string& target) {
     auto floats = [&](int i) { return pointer<const float>(at[i]); };
     ls_layer layer = {floats(0), pointer<const void>(at[1]), floats(2), floats(3), floats(4), pointer<float>(at[5]),
@@ -99,18 +99,18 @@ void linear(const std::array<int64_t, 6>& at, const std::array<int64_t, 6>& n, b
 }
 
 std::vector<std::string> targets_where(int (*test)(const char*)) {
-    std::vector<std::string> found;
+    std::vector<std::string> targets;
     for (const char* name : names)
-        if (test(name)) found.push_back(name);
-    return found;
+        if (test(name)) targets.push_back(name);
+    return targets;
 }
 
 std::map<std::string, bool> features() {
-    std::map<std::string, bool> found;
+    std::map<std::string, bool> present;
     for (const char* name : {"sse4.2", "avx", "avx2", "fma", "f16c", "avx512f", "avx512bw", "avx512dq", "avx512vl", "avx512vnni",
                              "avx512bf16", "amx_tile"})
-        found[name] = ls_cpu_feature(name);
-    return found;
+        present[name] = ls_cpu_feature(name);
+    return present;
 }
 
 std::string amx_state() {

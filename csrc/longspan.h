@@ -1,4 +1,4 @@
-// The C door of the native core. Everything that crosses it is plain data: no Python, no torch.
+// The C interface of the native core. Everything that crosses it is plain data: no Python, no torch.
 #pragma once
 #include <cstdint>
 
@@ -53,8 +53,8 @@ typedef struct {
     float *dq, *dk, *dv, *drelative, *dcontent, *dtable;
 } ls_gradient;
 
-// A linear layer, y = act(x W' + bias) + plus, in float32. Rows may be any distance apart, their elements are neighbours.
-// `weights` (outputs, inputs) are contiguous: floats, or with `scales` (outputs) whole numbers from -127 to 127 in a byte each.
+// A linear layer, y = act(x W' + bias) + plus, in float32. Rows have any stride, their elements are contiguous.
+// `weights` (outputs, inputs) are contiguous: floats, or with `scales` (outputs) int8 from -127 to 127.
 typedef struct {
     const float* x;
     const void* weights;
@@ -67,7 +67,7 @@ typedef struct {
 int ls_abi(void);
 // Null if the problem is well formed, else what is wrong with it.
 const char* ls_check(const ls_problem* problem);
-// All return 0, or 1 when scratch memory could not be had (nothing useful is written then), or 2 for an unknown target.
+// All return 0, or 1 if scratch memory could not be allocated (results are then undefined), or 2 for an unknown target.
 int ls_forward(const ls_problem* problem, const ls_result* result, const char* target);
 int ls_backward(const ls_problem* problem, const ls_gradient* gradient, const char* target);
 int ls_linear(const ls_layer* layer, const char* target);
