@@ -3,9 +3,7 @@
 from functools import cache
 from importlib import import_module
 
-from torch import Tensor
-
-from longspan.engine.backends.base import Backend, Gradients, Problem
+from longspan.engine.backends.base import Backend, Problem
 from longspan.errors import BackendError, bad
 
 BACKENDS = {
@@ -16,31 +14,23 @@ BACKENDS = {
 
 
 class Missing:
-    """Stands for a backend that cannot be imported, and says why."""
+    """A backend that cannot be imported, and why."""
 
-    def __init__(self, name: str, error: ImportError) -> None:
-        self.name, self.reason = name, f"is not installed ({error})"
+    def __init__(self, error: ImportError) -> None:
+        self.reason = f"is not installed ({error})"
 
     def refuses(self, problem: Problem) -> list[str]:
         return [self.reason]
 
-    def forward(self, problem: Problem) -> tuple[Tensor, Tensor]:
-        raise BackendError(f"The backend {self.name!r} {self.reason}.")
-
-    def backward(
-        self, problem: Problem, out: Tensor, lse: Tensor, grad_out: Tensor, grad_lse: Tensor | None
-    ) -> Gradients:
-        raise BackendError(f"The backend {self.name!r} {self.reason}.")
-
 
 @cache
-def load(name: str) -> Backend:
+def load(name: str) -> Backend | Missing:
     """The backend of that name, imported on first use."""
     module, attribute = BACKENDS[name].split(":")
     try:
         backend: Backend = getattr(import_module(module), attribute)()
     except ImportError as error:
-        return Missing(name, error)
+        return Missing(error)
     return backend
 
 
@@ -57,7 +47,7 @@ def select(problem: Problem, name: str | None = None) -> Backend:
     for candidate in BACKENDS if name is None else [known(name)]:
         backend = load(candidate)
         refusal = backend.refuses(problem)
-        if not refusal:
+        if not refusal and not isinstance(backend, Missing):
             return backend
         reasons.append(f"{candidate}: {'; '.join(refusal)}.")
     raise BackendError(f"No backend can do this attention. {' '.join(reasons)}")
