@@ -26,10 +26,11 @@ Arguments = tuple[Any, ...]  # what _PROBLEM lists; an empty backend name means 
 
 def direct(problem: Problem) -> bool:
     """Whether a backend can be called as it is: no autograd, no autocast, nothing intercepts operators."""
-    if torch.compiler.is_compiling() or torch.is_autocast_enabled(problem.q.device.type):
-        return False
     inputs = _differentiable(problem)
-    return not (torch.is_grad_enabled() and any(x.requires_grad for x in inputs)) and _alone(inputs)
+    if torch.compiler.is_compiling() or not _alone(inputs):
+        return False
+    differentiated = torch.is_grad_enabled() and any(x.requires_grad for x in inputs)
+    return not differentiated and not torch.is_autocast_enabled(problem.q.device.type)
 
 
 def attend(problem: Problem, backend: str | None = None) -> tuple[Tensor, Tensor]:
