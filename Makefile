@@ -21,7 +21,7 @@ export PIP_CONSTRAINT := $(CURDIR)/constraints.txt
 export PIP_BUILD_CONSTRAINT := $(PIP_CONSTRAINT)
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
 
-.PHONY: help demo demo-picture demo-engine pictures docs test slow lint format bench wheel sanitize hf-suite clean
+.PHONY: help demo demo-picture demo-engine pictures docs test slow lint format bench wheel native-test sanitize hf-suite clean
 .DELETE_ON_ERROR:
 
 help: ## list the targets
@@ -80,9 +80,13 @@ wheel: $(VENV)/tools ## build a wheel and try it in a clean environment without 
 	cd $(CLEAN) && env PATH="$$PWD/bin" bin/python -W error try_wheel.py
 	cd $(CLEAN) && env PATH="$$PWD/bin" bin/longspan doctor
 
-sanitize: $(VENV)/tools ## run the native tests under address and undefined-behaviour sanitizers
+native-test: $(VENV)/installed ## run the native core's own tests
+	$(BIN)/cmake --build build/native --target longspan_tests
+	build/native/longspan_tests 500
+
+sanitize: $(VENV)/tools ## run the native core's own tests, longer, under address and undefined-behavior sanitizers
 	$(BIN)/cmake -S . -B build/sanitize -G Ninja -DCMAKE_MAKE_PROGRAM=$(CURDIR)/$(BIN)/ninja -DLONGSPAN_SANITIZE=ON
-	$(BIN)/cmake --build build/sanitize
+	$(BIN)/cmake --build build/sanitize --target longspan_tests
 	build/sanitize/longspan_tests
 
 hf-suite: $(HF)/installed ## run transformers' own tests of its long models with our attention; TRANSFORMERS=its checkout

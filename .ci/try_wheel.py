@@ -3,7 +3,7 @@
 import torch
 
 import longspan as ls
-from longspan import _native
+from longspan import native
 from longspan.patterns import GlobalTokens, Window
 
 layout = ls.Layout.packed([300, 71], marked=[[0], [5]])
@@ -16,4 +16,4 @@ for backend in ("native", "tiled", "dense"):
 for result in results[:2]:
     for found, expected in zip(result, results[2], strict=True):
         torch.testing.assert_close(found, expected)
-print(f"the wheel works: native targets {', '.join(_native.targets())}")
+print(f"the wheel works: native targets {', '.join(native.targets())}")

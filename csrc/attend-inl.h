@@ -1,7 +1,7 @@
 // Forward: for each query tile, walk its key tiles; score, softmax against a running reference, weighted sum of values.
 // Scores live in base 2: packed queries carry the scale, packed keys log2(e), here as in the backward pass.
 
-// What is known of a query tile's rows after some of its keys: sums of values and of probabilities, both relative to
+// The state of a query tile's rows after some of its keys: sums of values and of probabilities, both relative to
 // 2^reference. The sum of probabilities is kept in lanes.
 struct State {
     float *sum, *total, *reference;  // [64][width], [64][L], [64]
@@ -85,7 +85,7 @@ struct Forward {
                 if (MASKED || LABELS) store(row + j * L, x);
                 top = larger(x, top);
             }
-            // Rescaling waits until a score stands 2^24 above the reference, so most rows never need it again.
+            // Rescaling waits until a score is 2^24 above the reference, so most rows never need it again.
             if (any_greater(top, splat(to.reference[i] - shift + 24.0f))) to.raise(i, width, max_lanes(top) + shift);
             float minus = to.reference[i] == NOTHING ? 0.0f : shift - to.reference[i];
             vf total = load(to.total + i * L);
@@ -110,7 +110,7 @@ struct Forward {
         }
     }
 
-    // A few queries use a key tile too little to pay for packing it: its rows are read where they are, if they lie evenly
+    // A few queries use a key tile too little to pay for packing it: its rows are read in place if they are equally spaced
     // and every query sees all of them, else copied.
     struct Source {
         const float* data;
@@ -130,10 +130,10 @@ struct Forward {
         return {buffer, width, finite};
     }
 
-    // Products of R query rows with the keys of a tile, L keys at a time; the values to come are asked for meanwhile.
+    // Products of R query rows with the keys of a tile, L keys at a time; the values to come are prefetched meanwhile.
     template <int R>
     void dot_rows(const float* query, Tile k, const Source& key, const Source& value, float* to) {
-        constexpr int KEYS = R == 1 ? 8 : R <= 2 ? 4 : 2;
+        constexpr int KEYS = R == 1 ? (L < 8 ? L : 8) : R == 2 ? 4 : 2;
         for (int j = 0; j < k.count; j += L) {
             vf lanes[R][L];
             int count = k.count - j < L ? k.count - j : L;
@@ -160,7 +160,7 @@ struct Forward {
             if (rows - i == 1) dot_rows<1>(query, k, key, value, to);
         }
     }
-    // A few keys at a time: rows in place may lie so that more of them would evict each other.
+    // A few keys at a time: with some strides, more rows in place would evict each other.
     void thin_sum(State& to, int rows, const Pairs& pairs, const Source& value) {
         for (int j = 0; j < LS_TILE; j += L) {
             Range some[GROUPS];
@@ -236,7 +236,7 @@ struct Forward {
         }
     }
 
-    // A whole query tile; with `parts`, its segments have been worked on already.
+    // A whole query tile; with `parts`, its segments are already computed.
     void run(int64_t head, int64_t tile, float* parts) {
         Tile q = tile_at(p.plan.q_rows, tile);
         if (q.count == 0) return;

@@ -30,7 +30,7 @@ struct Backward {
 
     static Rows<T> rows_of(const ls_view& x, int64_t head) { return Forward<T>::rows_of(x, head); }
 
-    // Where a tile's gradients rest while it has no slot: with the result's rows, or apart if it repeats rows of other tiles.
+    // Where a tile's gradients are kept while it has no slot: in the result's rows, or apart if it repeats rows of other tiles.
     int32_t repeat_of(int64_t tile) const { return job.repeat_of[p.plan.head_class[head] * p.plan.k_tiles + tile]; }
 
     template <class Move>
@@ -45,7 +45,7 @@ struct Backward {
         }
     }
 
-    // A tile that must make room leaves its gradients where it found them.
+    // An evicted tile puts its gradients back where it found them.
     void put_away(int64_t s) {
         if (slots.tag[s].tile < 0) return;
         each_row(s, [&](const float* mine, float* rest) { __builtin_memcpy(rest, mine, sizeof(float) * dim); });
@@ -166,7 +166,7 @@ struct Backward {
         }
     }
 
-    // What tiles that repeat rows have gathered is added, in their order, to what the rows' owners left.
+    // The gradients of tiles that repeat rows are added, in their order, to those of the rows' owners.
     void finish_keys(int64_t run) {
         const ls_plan& plan = p.plan;
         const int32_t* run_of = job.run_of + plan.head_class[head] * plan.k_tiles;

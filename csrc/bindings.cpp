@@ -1,8 +1,9 @@
-// longspan._native: the C door for Python. Tensors arrive as addresses, sizes and strides that Python has checked.
+// longspan._native: the C interface for Python. Tensors arrive as addresses, sizes and strides that Python has checked.
 #include <nanobind/nanobind.h>
 #include <nanobind/stl/array.h>
 #include <nanobind/stl/map.h>
 #include <nanobind/stl/string.h>
+#include <nanobind/stl/tuple.h>
 #include <nanobind/stl/vector.h>
 
 #include <dlfcn.h>
@@ -17,9 +18,13 @@ namespace {
 
 const char* const names[] = {"avx512", "avx2", "scalar"};
 
-typedef std::array<int64_t, 23> PlanNumbers;  // 13 addresses, then 10 sizes
-typedef std::array<int64_t, 4> ViewNumbers;   // address, then strides
-typedef std::array<int64_t, 4> TermNumbers;   // addresses of relative, content and table; number of labels
+#define ARRAY(type, name, length, row) +1
+constexpr int ARRAYS = 0 LS_PLAN_ARRAYS(ARRAY);
+#undef ARRAY
+
+typedef std::array<int64_t, 2 * ARRAYS> PlanNumbers;  // the addresses of all arrays, then their lengths
+typedef std::array<int64_t, 4> ViewNumbers;           // address, then strides
+typedef std::array<int64_t, 4> TermNumbers;           // addresses of relative, content and table; number of labels
 
 template <class T>
 T* pointer(int64_t address) {
@@ -28,10 +33,30 @@ T* pointer(int64_t address) {
 
 ls_view view(const ViewNumbers& v) { return {pointer<void>(v[0]), v[1], v[2], v[3]}; }
 
-ls_plan plan(const PlanNumbers& n) {
-    auto ints = [&](int i) { return pointer<const int32_t>(n[i]); };
-    return {ints(0), ints(1), ints(2),  ints(3), ints(4), ints(5), pointer<const uint64_t>(n[6]), ints(7), ints(8), ints(9), ints(10),
-            ints(11), ints(12), n[13], n[14], n[15], n[16], n[17], n[18], n[19], n[20], n[21], n[22]};
+ls_plan plan(const PlanNumbers& numbers) {
+    ls_plan p;
+    const int64_t* next = numbers.data();
+#define ARRAY(type, name, length, row)            \
+    p.name = pointer<const type>(next[0]);        \
+    const int64_t length_of_##name = next[ARRAYS]; \
+    next++;
+#define SIZE(name, array, extra) p.name = length_of_##array - extra;
+    LS_PLAN_ARRAYS(ARRAY)
+    LS_PLAN_SIZES(SIZE)
+#undef ARRAY
+#undef SIZE
+#define ARRAY(type, name, length, row) \
+    if (length_of_##name != p.length) throw std::invalid_argument(#name " must have " #length " rows");
+    LS_PLAN_ARRAYS(ARRAY)
+#undef ARRAY
+    return p;
+}
+
+// Name, bits of an element and elements of a row of every array, in order, for Python to compare with its own.
+std::vector<std::tuple<std::string, int, int>> plan_arrays() {
+#define ARRAY(type, name, length, row) {#name, int(8 * sizeof(type)), row},
+    return {LS_PLAN_ARRAYS(ARRAY)};
+#undef ARRAY
 }
 
 ls_problem problem(const PlanNumbers& numbers, const ViewNumbers& q, const ViewNumbers& k, const ViewNumbers& v, int dtype, int dim,
@@ -65,7 +90,7 @@ void backward(const PlanNumbers& numbers, const ViewNumbers& q, const ViewNumber
     succeed(ls_backward(&p, &g, target.c_str()), target);
 }
 
-// Addresses of x, weights, scales, bias, plus and y; then distances of rows of x, plus and y, and rows, inputs and outputs.
+// Addresses of x, weights, scales, bias, plus and y; then row strides of x, plus and y, and the rows, inputs and outputs.
 void linear(const std::array<int64_t, 6>& at, const std::array<int64_t, 6>& n, bool gelu, int threads, const std::string& target) {
     auto floats = [&](int i) { return pointer<const float>(at[i]); };
     ls_layer layer = {floats(0), pointer<const void>(at[1]), floats(2), floats(3), floats(4), pointer<float>(at[5]),
@@ -74,18 +99,18 @@ void linear(const std::array<int64_t, 6>& at, const std::array<int64_t, 6>& n, b
 }
 
 std::vector<std::string> targets_where(int (*test)(const char*)) {
-    std::vector<std::string> found;
+    std::vector<std::string> targets;
     for (const char* name : names)
-        if (test(name)) found.push_back(name);
-    return found;
+        if (test(name)) targets.push_back(name);
+    return targets;
 }
 
 std::map<std::string, bool> features() {
-    std::map<std::string, bool> found;
+    std::map<std::string, bool> present;
     for (const char* name : {"sse4.2", "avx", "avx2", "fma", "f16c", "avx512f", "avx512bw", "avx512dq", "avx512vl", "avx512vnni",
                              "avx512bf16", "amx_tile"})
-        found[name] = ls_cpu_feature(name);
-    return found;
+        present[name] = ls_cpu_feature(name);
+    return present;
 }
 
 std::string amx_state() {
@@ -108,6 +133,7 @@ NB_MODULE(_native, m) {
     m.def("backward", &backward, nb::call_guard<nb::gil_scoped_release>());
     m.def("linear", &linear, nb::call_guard<nb::gil_scoped_release>());
     m.def("abi_version", &ls_abi);
+    m.def("plan_arrays", &plan_arrays);
     m.def("targets", [] { return targets_where(ls_target_supported); }, "Instruction sets this CPU can run, best first.");
     m.def("compiled_targets", [] { return targets_where(ls_target_compiled); }, "Instruction sets in this build, best first.");
     m.def("features", &features);

@@ -1,4 +1,4 @@
-// Is this problem well formed? Plans are made by the library, but operators can be called with any tensors.
+// Whether a problem is well formed. The library builds plans, but operators can be called with any tensors.
 #include "longspan.h"
 
 namespace {

@@ -33,7 +33,7 @@ bool has_avx512() { return false; }
 static bool advertises_amx() { return false; }
 #endif
 
-// Runs one AMX instruction in a child, which is the only place where a trap does no harm.
+// Runs one AMX instruction in a child process, where a trap does no harm.
 static int probe_amx() {
 #if defined(__x86_64__) && defined(__linux__)
     pid_t child = fork();

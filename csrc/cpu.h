@@ -10,7 +10,7 @@ namespace longspan {
 bool has_avx2();
 bool has_avx512();
 
-// Subnormal numbers make products many times slower and carry nothing here; the caller's mode comes back afterwards.
+// Subnormal numbers make products many times slower and contribute nothing here; the caller's mode is restored afterwards.
 class FlushDenormals {
 #if defined(__x86_64__)
     unsigned saved = _mm_getcsr();

@@ -1,4 +1,4 @@
-// The C door: checks, the choice of an instruction set, threads and their memory.
+// The C interface: selects an instruction set, cuts the work into units, runs them on threads.
 #include <algorithm>
 #include <atomic>
 #include <cstring>
@@ -51,7 +51,7 @@ int run(ls_job& job, int64_t (*need)(const ls_job*), void (*body)(ls_job*, float
     return job.next < job.units ? 1 : 0;
 }
 
-// Zeros, a piece per turn for every thread.
+// Zeros; threads take a piece at a time.
 void clear(float* memory, int64_t count, int threads) {
     prefer_large_pages(memory, count * 4);
     const int64_t piece = 1 << 19;
@@ -61,7 +61,7 @@ void clear(float* memory, int64_t count, int threads) {
     });
 }
 
-// Enough slots for the longest list of key tiles and a few neighbours, within a bound on memory.
+// Enough slots for the longest list of key tiles and a few neighbors, within a memory limit.
 int64_t slots_for(const ls_plan& plan, int64_t floats_per_slot, int64_t limit_bytes) {
     int64_t longest = 1;
     for (int64_t t = 0; t < plan.q_tiles; t++) longest = std::max<int64_t>(longest, plan.entry_start[t + 1] - plan.entry_start[t]);
@@ -69,8 +69,8 @@ int64_t slots_for(const ls_plan& plan, int64_t floats_per_slot, int64_t limit_by
     return std::max<int64_t>(1, std::min({plan.k_tiles, longest + 4, most}));
 }
 
-// Cutting lists into pieces changes no result, only who does what when. It pays where there are too few query tiles to
-// share out, or only such with a few rows.
+// Cutting lists into pieces changes no result, only which thread does what. It pays where there are too few query tiles
+// to share, or only tiles with a few rows.
 bool worth_cutting(const ls_plan& plan, int64_t units, int64_t threads) {
     bool thin = true, cut = false;
     for (int64_t t = 0; t < plan.q_tiles && (thin || units < 4 * threads); t++) {
@@ -100,7 +100,7 @@ struct Pieces {
 // Which query tiles make up one document of a class, and which of its key tiles share rows.
 struct Runs {
     std::vector<int32_t> start, class_run, run_of, repeat_of;
-    std::vector<int32_t> low, high;  // the first key tile of each run, and the one behind its last
+    std::vector<int32_t> low, high;  // the first key tile of each run, and the one after its last
     int64_t repeats = 0;
 
     // Score terms collect their gradients over a whole head, so there all documents are one run.
@@ -112,7 +112,7 @@ struct Runs {
             int32_t *run = run_of.data() + c * plan.k_tiles, *repeat = repeat_of.data() + c * plan.k_tiles;
             for (int32_t t = plan.class_start[c]; t < plan.class_start[c + 1]; t++) {
                 int32_t row = plan.q_rows[int64_t(t) * LS_TILE];
-                // An empty tile goes with its neighbours: a document's tiles are one run.
+                // An empty tile goes with its neighbors: a document's tiles are one run.
                 int32_t here = whole_heads ? 0 : row < 0 ? document : plan.q_sites[2 * int64_t(row)];
                 if (t == plan.class_start[c] || here != document) start.push_back(t);
                 document = here;
@@ -141,7 +141,7 @@ struct Runs {
     }
 };
 
-// Rows that are put into steps together, few enough for the cache; and rows that a packed panel serves.
+// Rows that are quantized together, few enough for the cache; and rows that a packed panel serves.
 constexpr int64_t TOGETHER = 2048, BAND = 1024;
 
 template <class Body>
@@ -162,9 +162,9 @@ int multiply(ls_linear_job& job, const ls_target& target) {
     return share(job, job.units, target.linear_scratch(&job), target.linear) ? 0 : 1;
 }
 
-int multiply_whole(ls_linear_job& job, const ls_target& target) {
+int multiply_quantized(ls_linear_job& job, const ls_target& target) {
     const ls_layer& layer = *job.layer;
-    // Rows whose distance divides a page would fall on the same few lines of the cache.
+    // Rows whose stride divides a page would compete for the same few cache lines.
     job.x_row = (layer.inputs + 31) / 32 * 16;
     if (job.x_row % 64 == 0) job.x_row += 16;
     job.most = float(std::min<int64_t>(INT16_MAX, INT32_MAX / (127 * std::max<int64_t>(1, layer.inputs))));
@@ -176,7 +176,7 @@ int multiply_whole(ls_linear_job& job, const ls_target& target) {
     job.steps = memory + together * job.x_row;
     for (; job.first < layer.rows; job.first += job.rows) {
         job.rows = std::min(together, layer.rows - job.first);
-        if (!share(job, (job.rows + 31) / 32, 64, target.quantise)) return 1;  // a few rows are not worth a thread
+        if (!share(job, (job.rows + 31) / 32, 64, target.quantize)) return 1;  // a few rows are not worth a thread
         if (int failed = multiply(job, target)) return failed;
     }
     return 0;
@@ -264,7 +264,7 @@ int ls_linear(const ls_layer* layer, const char* name) {
     if (layer->rows == 0 || layer->outputs == 0) return 0;
     ls_linear_job job{};
     job.layer = layer;
-    if (layer->scales) return multiply_whole(job, *choice->target);
+    if (layer->scales) return multiply_quantized(job, *choice->target);
     job.rows = layer->rows;
     job.x = layer->x;
     job.x_row = layer->x_row;

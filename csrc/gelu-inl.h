@@ -1,5 +1,5 @@
 // x * Phi(x), the error-function GELU. The tail h = Phi(-|x|) is 2^-f(|x|), where f is smooth: a polynomial of degree 9 gives
-// it with an error in h below 2e-8. Behind the tail's end, where 1 - h rounds to 1, it is exactly 0.
+// it with an error in h below 2e-8. Beyond the tail's end, where 1 - h rounds to 1, it is exactly 0.
 LS_INLINE vf gelu_lanes(vf x) {
     vf a = float_of(bits_of(x) & 0x7fffffff);
     vf f = splat(1.87275745e-07f);

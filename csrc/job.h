@@ -1,9 +1,9 @@
-// What a target's workers get: the checked problem, the cut of the work into units, and where results go.
+// What a target's workers receive: the checked problem, its division into units, and where results go.
 #pragma once
 #include "longspan.h"
 
 // A query tile's list of key tiles is worked on in segments, cut at lengths that depend on the tile alone. Tiles of a few
-// rows are cut finely: their work is reading keys, and all heads should read a stretch of keys while it is near.
+// rows are cut finely: their work is reading keys, and all heads should read a range of keys while it is in the cache.
 enum { LS_FEW_ROWS = 8, LS_SEGMENT = 64, LS_SHORT_SEGMENT = 8 };
 
 static inline __attribute__((always_inline)) int64_t segment_length(const ls_plan& plan, int64_t tile) {
@@ -27,7 +27,7 @@ struct ls_job {
     const ls_gradient* gradient;  // backward
     // Forward: one unit per (head, query tile), heads one after the other. Backward: one unit per (head, document).
     const int64_t* unit_start;  // [heads + 1]
-    // Forward in two phases: every segment's state to `parts`, then their merger.
+    // Forward in two phases: every segment's state goes to `parts`, then the states are merged.
     const ls_piece* pieces;  // the units, or null for one phase
     float* parts;
     bool merging;
@@ -36,7 +36,7 @@ struct ls_job {
     const int32_t* run_start;  // [runs + 1]
     const int32_t* class_run;  // [classes + 1]; unit u of head h is run class_run[class] + u - unit_start[h]
     const int32_t* run_of;     // [classes][k_tiles], -1 for none
-    const int32_t *run_low, *run_high;  // [runs]: the key tiles of a run stand between these
+    const int32_t *run_low, *run_high;  // [runs]: the key tiles of a run lie between these
     const int32_t* repeat_of;           // [classes][k_tiles]
     int64_t repeats;           // the most such tiles in any run
     int64_t slots;             // how many packed key tiles a worker keeps
@@ -45,7 +45,7 @@ struct ls_job {
     int32_t threads;
     int64_t least;  // smallest number of units taken at once
 
-    // Takes the next run of units; large runs first, so that neighbours share packed tiles, small ones last.
+    // Takes the next range of units: large ranges first, so that neighbors share packed tiles, small ones last.
     // Always inlined: targets must not share code compiled with another target's instructions.
     __attribute__((always_inline)) bool take(int64_t* begin, int64_t* end) {
         int64_t from = __atomic_load_n(&next, __ATOMIC_RELAXED);
@@ -67,14 +67,14 @@ struct ls_job {
 struct ls_linear_job {
     const ls_layer* layer;
     int64_t first, rows;
-    const float* x;  // the words of row `first`: the layer's own floats, or what quantise() made
+    const float* x;  // the words of row `first`: the layer's own floats, or what quantize() wrote
     int64_t x_row;
-    float *words, *steps;  // what quantise() writes: rows in whole steps, and the size of a step of each; null for floats
+    float *words, *steps;  // what quantize() writes: rows as integers, and the step size of each; null for floats
     float most;            // steps, so that no sum of products overflows
     int64_t band, panels, units, next;
 };
 
-// One instruction set's kernels. Each worker brings scratch memory of the size asked for, aligned to 64 bytes.
+// One instruction set's kernels. Each worker brings scratch memory of the size requested, aligned to 64 bytes.
 struct ls_target {
     const char* name;
     int64_t (*forward_scratch)(const ls_job*);
@@ -85,5 +85,5 @@ struct ls_target {
     int64_t (*linear_panel)(const ls_linear_job*);
     int64_t (*linear_scratch)(const ls_linear_job*);
     void (*linear)(ls_linear_job*, float* scratch);
-    void (*quantise)(ls_linear_job*, float* scratch);
+    void (*quantize)(ls_linear_job*, float* scratch);
 };

@@ -1,6 +1,6 @@
-// Score terms by label. A query tile's bias for every label stands in one row per query:
+// Score terms by label. A query tile has one row of biases per query, one for each label:
 //   bias[i][rank] = scale * (q_i + content) . relative[label] + table[label]
-// made 64 labels at a time when a key tile first asks for them, then read with a shift (ramps) or a gather.
+// computed 64 labels at a time when a key tile first needs them, then read with a shift (ramps) or a gather.
 struct Labels {
     const ls_problem& p;
     bool on;
@@ -77,7 +77,7 @@ struct Labels {
         finite = check == 0.0f;
     }
 
-    // Makes the bias that a label tile reads, and returns the tile.
+    // Computes the bias that a label tile reads, and returns the tile.
     const int32_t* prepare(int rows, int32_t tile) {
         if (p.relative)
             for (int64_t b = low[tile]; b <= high[tile] && b * LS_TILE < count; b++) {
@@ -101,7 +101,7 @@ struct Labels {
     }
 };
 
-// Gradients of the score terms: dS is added up per query and label, then meets the terms once per query tile.
+// Gradients of the score terms: dS is summed per query and label, then multiplied with the terms once per query tile.
 struct LabelGradients {
     Labels& labels;
     const ls_problem& p;

@@ -3,8 +3,8 @@
 //
 // A unit of work is a band of rows by a panel of outputs. The panel's weights are packed, [input][output], a depth at a time:
 // then every row of the band streams past them. Packing costs a hundredth, so packed weights are not kept; for a few rows, as in
-// a step of a decoder, it would cost more than the reading of the weights, and is left out.
-// Both kinds see words of 32 bits: a float, or two neighbouring inputs in 16 bits each.
+// a step of a decoder, it would cost more than reading the weights, and is left out.
+// Both kinds read words of 32 bits: a float, or two neighboring inputs of 16 bits each.
 constexpr int64_t DEPTH = 768;  // words of a packed panel, which stays in the second-level cache
 
 struct Floats {
@@ -22,7 +22,7 @@ struct Bytes {
     typedef vi lanes;
     typedef int8_t weight;
     static constexpr int ROWS = 6, VECTORS = L == 16 ? 4 : 2, PER_WORD = 2;
-    static constexpr int64_t CUT = DEPTH;  // whole numbers are exact
+    static constexpr int64_t CUT = DEPTH;  // integers are exact
     static LS_INLINE_MEMBER vi spread(const float* word) {
         int32_t bits;
         __builtin_memcpy(&bits, word, 4);
@@ -36,7 +36,7 @@ struct Bytes {
 template <class T>
 constexpr int PANEL = T::VECTORS * L;
 
-// `depth` words from word `from` of `count` rows of weights, as [word][row of the panel]. Rows behind the last repeat it.
+// `depth` words from word `from` of `count` rows of weights, as [word][row of the panel]. Rows after the last repeat it.
 template <class T>
 static void pack_panel(const typename T::weight* weights, int64_t inputs, int64_t from, int64_t depth, int64_t count, float* out) {
     for (int v = 0; v < T::VECTORS; v++) {
@@ -106,7 +106,7 @@ LS_INLINE void multiply_rest(int64_t rows, const float* a, int64_t row, const fl
     }
 }
 
-// `count` floats, the lanes behind them 0.
+// `count` floats, then lanes of 0.
 LS_INLINE vf load_some(const float* p, int64_t count) {
     if (count >= L) return load(p);
     float some[L] = {};
@@ -114,8 +114,8 @@ LS_INLINE vf load_some(const float* p, int64_t count) {
     return load(some);
 }
 
-// Few rows of x, from `a` on, past L rows of weights, which are turned in registers and used at once: to pack them would take
-// longer than all else. An output is the same sum as in `multiply`. Rows of weights behind the last repeat it.
+// Few rows of x, from `a` on, past L rows of weights, which are transposed in registers and used at once: packing them would take
+// longer than all else. An output is the same sum as in `multiply`. Rows of weights after the last repeat it.
 template <int R>
 static void multiply_thin(const float* a, int64_t a_row, const float* weights, int64_t inputs, int64_t count, float* sums) {
     const float* row[L];
@@ -211,7 +211,7 @@ static void panel(const ls_linear_job& job, int64_t band, int64_t number, float*
             for (int64_t i = 0; i < rows; i++) finish.row(job.first + begin + i, sums + i * PANEL<T>, 1.0f);
             return;
         }
-    const int64_t apart = words > DEPTH ? PANEL<T> : 0;  // sums that are done at once share a place, near at hand
+    const int64_t apart = words > DEPTH ? PANEL<T> : 0;  // sums that are finished at once share memory, which stays in the cache
     for (int64_t from = 0; from < words || from == 0; from += DEPTH) {
         const int64_t depth = words - from < DEPTH ? words - from : DEPTH;
         const bool last = from + DEPTH >= words;
@@ -241,9 +241,9 @@ static void linear(ls_linear_job* job, float* scratch) {
     }
 }
 
-// Rows of x in whole steps of their own size, at most job->most, whatever their neighbours hold. A row with NaN or infinity
+// Rows of x as integers, at most job->most steps of the row's own size, whatever other rows hold. A row with NaN or infinity
 // has a step of NaN, and so have its results.
-static void quantise(ls_linear_job* job, float*) {
+static void quantize(ls_linear_job* job, float*) {
     const ls_layer& layer = *job->layer;
     const float magic = 12582912.0f;  // 1.5 * 2^23: adding it rounds to an integer in the low bits
     for (int64_t r; (r = __atomic_fetch_add(&job->next, 1, __ATOMIC_RELAXED)) < job->rows;) {

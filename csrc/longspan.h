@@ -1,10 +1,12 @@
-// The C door of the native core. Everything that crosses it is plain data: no Python, no torch.
+// The C interface of the native core. Everything that crosses it is plain data: no Python, no torch.
 #pragma once
 #include <cstdint>
 
+#include "plan_arrays.h"
+
 extern "C" {
 
-enum { LS_ABI = 2, LS_TILE = 64, LS_MAX_DIM = 1024 };
+enum { LS_ABI = 3, LS_TILE = 64, LS_MAX_DIM = 1024 };
 enum ls_dtype { LS_F32 = 0, LS_BF16 = 1, LS_F16 = 2 };
 
 // A (rows, heads, dim) tensor; strides count elements and may be anything.
@@ -13,22 +15,14 @@ typedef struct {
     int64_t row, head, dim;
 } ls_view;
 
-// The arrays of longspan.engine.plan.PlanArrays, in its order and with its meaning.
+// A plan: pointers to its arrays and the sizes they share.
 typedef struct {
-    const int32_t* head_class;   // [heads]
-    const int32_t* class_start;  // [classes + 1]
-    const int32_t* q_rows;       // [q_tiles][64]
-    const int32_t* k_rows;       // [k_tiles][64]
-    const int32_t* entry_start;  // [q_tiles + 1]
-    const int32_t* entries;      // [entries][4]: key tile, mask or -1, multiplicity, label tile or -1
-    const uint64_t* masks;       // [masks][64]
-    const int32_t* label_tiles;  // [label_tiles][64][64]
-    const int32_t* label_kind;   // [label_tiles]
-    const int32_t* label_start;  // [classes + 1]
-    const int32_t* label_list;   // [labels in all lists]
-    const int32_t* q_sites;      // [queries][2]: document, position
-    const int32_t* k_positions;  // [keys]
-    int64_t heads, classes, q_tiles, k_tiles, n_entries, n_masks, n_label_tiles, n_label_list, queries, keys;
+#define ARRAY(type, name, length, row) const type* name;
+#define SIZE(name, array, extra) int64_t name;
+    LS_PLAN_ARRAYS(ARRAY)
+    LS_PLAN_SIZES(SIZE)
+#undef ARRAY
+#undef SIZE
 } ls_plan;
 
 typedef struct {
@@ -59,8 +53,8 @@ typedef struct {
     float *dq, *dk, *dv, *drelative, *dcontent, *dtable;
 } ls_gradient;
 
-// A linear layer, y = act(x W' + bias) + plus, in float32. Rows may be any distance apart, their elements are neighbours.
-// `weights` (outputs, inputs) are contiguous: floats, or with `scales` (outputs) whole numbers from -127 to 127 in a byte each.
+// A linear layer, y = act(x W' + bias) + plus, in float32. Rows have any stride, their elements are contiguous.
+// `weights` (outputs, inputs) are contiguous: floats, or with `scales` (outputs) int8 from -127 to 127.
 typedef struct {
     const float* x;
     const void* weights;
@@ -73,7 +67,7 @@ typedef struct {
 int ls_abi(void);
 // Null if the problem is well formed, else what is wrong with it.
 const char* ls_check(const ls_problem* problem);
-// All return 0, or 1 when scratch memory could not be had (nothing useful is written then), or 2 for an unknown target.
+// All return 0, or 1 if scratch memory could not be allocated (results are then undefined), or 2 for an unknown target.
 int ls_forward(const ls_problem* problem, const ls_result* result, const char* target);
 int ls_backward(const ls_problem* problem, const ls_gradient* gradient, const char* target);
 int ls_linear(const ls_layer* layer, const char* target);

@@ -1,7 +1,7 @@
-// Rows of a strided tensor become dense float tiles: a plain copy, or a transpose for the right side of a score product.
+// Packs rows of a strided tensor into dense float tiles: a plain copy, or a transpose for the right side of a score product.
 // Tiles are lists of row numbers, so dilation, gathered tokens and packed documents all look the same from here on.
 
-// Square transpose in registers: at each distance d, lane bit d and row bit d change places.
+// Square transpose in registers: at each distance d, lane bit d and row bit d are swapped.
 template <int D, size_t... I>
 LS_INLINE vf low_halves(vf a, vf b, std::index_sequence<I...>) {
     return __builtin_shufflevector(a, b, int((I & D) ? I - D + L : I)...);
@@ -42,7 +42,7 @@ struct Rows {  // one head of a tensor
     const typename T::type* at(int64_t r) const { return data + r * row; }
 };
 
-// Rows of one head lie far apart, most of them in pages of their own: they are asked for some rows ahead.
+// Rows of one head are far apart, most of them in pages of their own: they are prefetched some rows ahead.
 constexpr int AHEAD = 8;
 template <class T>
 LS_INLINE void ask_for(Rows<T> x, const int32_t* rows, int from, int to, int dim) {

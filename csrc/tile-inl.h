@@ -90,7 +90,7 @@ struct Arena {
     }
 };
 
-// Which packed key tile stands where. A new tile takes the place of the oldest one that the current query tile has not used.
+// Which slot holds which packed key tile. A new tile replaces the oldest one that the current query tile has not used.
 struct Slots {
     struct Tag {
         int64_t head, tile, user;
@@ -98,7 +98,7 @@ struct Slots {
     };
     int64_t count, next = 0;
     Tag* tag;
-    int32_t* where;  // [k_tiles]: the slot that a tile had last
+    int32_t* where;  // [k_tiles]: the last slot of a tile
 
     Slots(int64_t count, int64_t tiles, Arena& arena) : count(count), tag(arena.get<Tag>(count)), where(arena.get<int32_t>(tiles)) {
         if (!arena.base) return;

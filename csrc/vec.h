@@ -1,5 +1,5 @@
 // One vector of LANES floats, written with the compiler's vector extensions so that one body serves every target.
-// Only what the extensions cannot say well (compare-and-test, streaming, gathers, half floats) names instructions.
+// Only what the extensions cannot express well (compare-and-test, streaming, gathers, half floats) uses intrinsics.
 constexpr int L = LS_LANES;
 typedef float vf __attribute__((vector_size(L * 4)));
 typedef int32_t vi __attribute__((vector_size(L * 4)));
@@ -92,7 +92,7 @@ LS_INLINE vf gather(const float* base, const int32_t* index) {
 #endif
 }
 
-// Each word is two numbers of 16 bits: the sums of their products.
+// Each word is two 16-bit integers: the sums of their products.
 LS_INLINE vi add_products(vi a, vi b) {
 #if LS_LANES == 8 && defined(__AVX2__)
     return (vi)_mm256_madd_epi16((__m256i)a, (__m256i)b);
@@ -104,7 +104,7 @@ LS_INLINE vi add_products(vi a, vi b) {
     return ((vi)((vu)a << 16) >> 16) * ((vi)((vu)b << 16) >> 16) + (a >> 16) * (b >> 16);
 #endif
 }
-// 2 L bytes with a sign as as many numbers of 16 bits.
+// 2 L signed bytes as 16-bit integers.
 LS_INLINE vi widen_bytes(const int8_t* p) {
     typedef int8_t bytes __attribute__((vector_size(2 * L)));
     typedef int16_t halves __attribute__((vector_size(4 * L)));

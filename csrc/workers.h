@@ -15,7 +15,7 @@
 
 namespace longspan {
 
-// A worker's memory stays with its thread: memory given back to the system is faulted in again at each call.
+// A worker's memory stays with its thread: memory returned to the system is faulted in again at each call.
 struct Scratch {
     float* data = nullptr;
     int64_t bytes = 0;
@@ -47,7 +47,7 @@ void on_threads(int threads, Work work) {
     try {
         for (int i = 1; i < threads; i++) others.emplace_back(work);
     } catch (const std::system_error&) {
-        // The workers there are do it all.
+        // The workers that did start do all the work.
     }
     work();
     for (std::thread& t : others) t.join();

@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 
+from longspan import native
 from longspan.engine import backends
 from longspan.engine.plan import Plan
 from longspan.families.task_model import TaskModel
@@ -42,7 +43,8 @@ def true_counts(pattern: Pattern, queries: Layout, keys: Layout, heads: int) -> 
 
 
 def without_native(monkeypatch: pytest.MonkeyPatch) -> None:
-    """As if the native kernel were not built."""
+    """As if the native core were not built."""
+    monkeypatch.setattr(native, "core", lambda: None)
     kept = {name: place for name, place in backends.BACKENDS.items() if name != "native"}
     monkeypatch.setattr(backends, "BACKENDS", kept)
 

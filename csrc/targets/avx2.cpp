@@ -12,5 +12,5 @@ extern const ls_target ls_target_avx2 = {
     longspan::avx2::linear_panel,
     longspan::avx2::linear_scratch,
     longspan::avx2::linear,
-    longspan::avx2::quantise,
+    longspan::avx2::quantize,
 };

@@ -12,5 +12,5 @@ extern const ls_target ls_target_avx512 = {
     longspan::avx512::linear_panel,
     longspan::avx512::linear_scratch,
     longspan::avx512::linear,
-    longspan::avx512::quantise,
+    longspan::avx512::quantize,
 };

@@ -12,5 +12,5 @@ extern const ls_target ls_target_scalar = {
     longspan::scalar::linear_panel,
     longspan::scalar::linear_scratch,
     longspan::scalar::linear,
-    longspan::scalar::quantise,
+    longspan::scalar::quantize,
 };

@@ -106,7 +106,7 @@ struct Case {
         if (!huge && random.chance(6)) poison();
         double usual = 1 / std::sqrt(double(dim)), scale = random.one_of({usual, usual, usual, 1.0 / dim, -0.3, 0.0});
         double dropout = random.chance(75) ? 0 : random.one_of({0.1, 0.5, 0.9, 1.0});
-        problem = {plan.arrays(queries, keys), q.view, k.view, v.view, dtype, dim, float(scale),
+        problem = {plan.arrays(), q.view, k.view, v.view, dtype, dim, float(scale),
                    relative.floats(), content.floats(), table.floats(), labels, dropout, random.bits(), 1};
     }
 

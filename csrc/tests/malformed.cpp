@@ -66,13 +66,15 @@ const Fault faults[] = {
 void spoil_at_random(Case& c) {
     Random& random = c.random;
     ls_plan& p = c.problem.plan;
+    const std::vector<Ints*> lists = c.plan.lists();
     for (int times = random.between(1, 3); times > 0; times--) {
-        Ints& list = *c.plan.lists()[random.between(0, 11)];
+        Ints& list = *lists[random.between(0, int(lists.size()) - 1)];
         if (list.empty()) continue;
         int32_t& x = list[random.between(0, int(list.size()) - 1)];
         x = random.one_of({std::min(x, 1000) + 1, std::max(x, -1000) - 1, -1, 0, 1, 63, 64, INT_MIN, INT_MAX, random.between(0, 300)});
-        int64_t& size = *random.one_of({&p.heads, &p.classes, &p.q_tiles, &p.k_tiles, &p.n_entries, &p.n_masks, &p.n_label_tiles,
-                                        &p.n_label_list, &p.queries, &p.keys});
+#define SIZE(name, array, extra) &p.name,
+        int64_t& size = *random.one_of({LS_PLAN_SIZES(SIZE)});
+#undef SIZE
         if (random.chance(10) && size > 0) size--;
     }
 }

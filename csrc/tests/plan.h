@@ -17,25 +17,34 @@ struct Pair {
 typedef std::vector<Pair> Pairs;  // [query * keys + key]
 
 struct Plan {
-    Ints head_class, class_start = {0}, q_rows, k_rows, entry_start = {0}, entries;
-    std::vector<uint64_t> masks;
-    Ints label_tiles, label_kind, label_start = {0}, label_list, q_sites, k_positions;
+#define ARRAY(type, name, length, row) std::vector<type> name;
+    LS_PLAN_ARRAYS(ARRAY)
+#undef ARRAY
 
-    ls_plan arrays(int64_t queries, int64_t keys) {
-        for (Ints* list : lists()) list->shrink_to_fit();
-        masks.shrink_to_fit();
-        auto count = [](const Ints& list, int64_t width) { return int64_t(list.size()) / width; };
-        ls_plan p = {head_class.data(), class_start.data(), q_rows.data(), k_rows.data(), entry_start.data(), entries.data(),
-                     masks.data(), label_tiles.data(), label_kind.data(), label_start.data(), label_list.data(), q_sites.data(),
-                     k_positions.data(), 0, 0, 0, 0, 0, 0, 0, 0, queries, keys};
-        p.heads = count(head_class, 1), p.classes = count(class_start, 1) - 1;
-        p.q_tiles = count(q_rows, 64), p.k_tiles = count(k_rows, 64), p.n_entries = count(entries, 4);
-        p.n_masks = int64_t(masks.size()) / 64, p.n_label_tiles = count(label_kind, 1), p.n_label_list = count(label_list, 1);
+    Plan() { class_start = entry_start = label_start = {0}; }
+
+    ls_plan arrays() {
+        ls_plan p;
+#define ARRAY(type, name, length, row) \
+    name.shrink_to_fit();              \
+    p.name = name.data();              \
+    [[maybe_unused]] const int64_t length_of_##name = int64_t(name.size()) / (row);
+#define SIZE(name, array, extra) p.name = length_of_##array - extra;
+        LS_PLAN_ARRAYS(ARRAY)
+        LS_PLAN_SIZES(SIZE)
+#undef ARRAY
+#undef SIZE
         return p;
     }
-    std::array<Ints*, 12> lists() {
-        return {&head_class, &class_start, &q_rows, &k_rows, &entry_start, &entries,
-                &label_tiles, &label_kind, &label_start, &label_list, &q_sites, &k_positions};
+    std::vector<Ints*> lists() {  // every array of int32
+        std::vector<Ints*> all;
+        auto add = [&](auto& list) {
+            if constexpr (std::is_same_v<decltype(list), Ints&>) all.push_back(&list);
+        };
+#define ARRAY(type, name, length, row) add(name);
+        LS_PLAN_ARRAYS(ARRAY)
+#undef ARRAY
+        return all;
     }
 };
 

@@ -2,7 +2,6 @@
 // and sixteen lanes (blocking, masks, transposes) is tried on machines without AVX-512.
 #if defined(__x86_64__)
 #pragma GCC target("avx2,fma,f16c")
-#pragma GCC diagnostic ignored "-Wpsabi"  // vectors this wide never cross a call
 
 #define avx512 wide
 #define ls_target_avx512 ls_target_wide

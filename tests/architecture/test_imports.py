@@ -19,6 +19,7 @@ LAYER = {
     "layout": 1,
     "formats": 2,
     "hub": 2,
+    "native": 2,
     "patterns": 2,
     "engine": 3,
     "text": 3,
@@ -40,7 +41,6 @@ LAYER = {
     "__main__": 11,
 }
 WITHOUT_TORCH = ("errors", "shapes", "words", "layout", "patterns")
-MAY_SEE_THE_NATIVE_CORE = ("longspan.engine.backends.native", "longspan.cli.health", "longspan.bench.ours")
 
 
 def name_of(path: Path) -> str:
@@ -104,10 +104,8 @@ def test_layouts_and_patterns_need_no_torch(unit: str) -> None:
     assert not [name for module in found for name in imports_of(module) if name.split(".")[0] == "torch"]
 
 
-def test_the_native_core_is_seen_by_few() -> None:
-    for module in MODULES:
-        if module not in MAY_SEE_THE_NATIVE_CORE:
-            assert "longspan._native" not in imports_of(module), f"{module} imports longspan._native"
+def test_the_native_core_has_one_door() -> None:
+    assert [name for name in MODULES if "longspan._native" in imports_of(name)] == ["longspan.native"]
 
 
 def test_the_package_itself_imports_nothing() -> None:

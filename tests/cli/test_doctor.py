@@ -1,12 +1,11 @@
 """The doctor's words, also on machines unlike this one."""
 
-import sys
 from typing import Any
 from unittest.mock import Mock
 
 import pytest
 
-import longspan
+from longspan import native
 from longspan.cli import health, main
 from longspan.cli.doctor import lines
 
@@ -35,8 +34,8 @@ def text(report: dict[str, Any]) -> str:
 
 
 def without_native_core(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setitem(sys.modules, "longspan._native", None)
-    monkeypatch.delattr(longspan, "_native", raising=False)
+    reason = "No module named 'longspan._native'"
+    monkeypatch.setattr(native, "_loaded", lambda: reason)
 
 
 def installed_as(monkeypatch: pytest.MonkeyPatch, wheel: str) -> None:

@@ -9,16 +9,17 @@ import pytest
 import torch
 from torch import Tensor
 
+from longspan import native
 from longspan.engine.backends import BACKENDS, Missing, load
 from longspan.engine.backends.base import arithmetic
 from longspan.engine.call import attention
 from longspan.engine.dropout import Dropout
 from longspan.engine.labels import Labels
 from longspan.engine.plan import plan
-from longspan.engine.reference import oracle
 from longspan.engine.terms import RelativeKeys, ScoreTable, Term
 from longspan.layout import Layout
 from longspan.patterns import Pattern
+from oracle import oracle
 
 DTYPES = (torch.float32, torch.bfloat16, torch.float16, torch.float64)
 Results = dict[str, Tensor]
@@ -29,9 +30,7 @@ def engines() -> tuple[str, ...]:
     """Every backend that can be imported; the compiled one once for each instruction set that runs here."""
     here = [name for name in BACKENDS if not isinstance(load(name), Missing)]
     if "native" in here:
-        from longspan import _native
-
-        here[:1] = [f"native {target}" for target in _native.targets()]
+        here[:1] = [f"native {target}" for target in native.targets()]
     return tuple(here)
 
 
@@ -42,9 +41,7 @@ def running(engine: str) -> Iterator[str]:
     if not target:
         yield name
         return
-    from longspan.engine.backends.native import force_target
-
-    with force_target(target):
+    with native.force_target(target):
         yield name
 
 

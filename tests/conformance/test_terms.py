@@ -20,11 +20,11 @@ class Colours:
     size: int = 11
 
     def label(self, q: Site, k: Site) -> IntArray:
-        return (3 * q.tags["colour"] + k.tags["colour"] + k.position * k.marked) % 11
+        return (3 * q.tags["color"] + k.tags["color"] + k.position * k.marked) % 11
 
 
 LENGTHS = (1, 64, 131)
-ROWS = Layout.packed(LENGTHS, marked=[[], [0], [0, 77]], tags={"colour": [i * i % 5 for i in range(196)]})
+ROWS = Layout.packed(LENGTHS, marked=[[], [0], [0, 77]], tags={"color": [i * i % 5 for i in range(196)]})
 PATTERNS = (
     Window(9) | GlobalTokens(),
     Window((5, 70), dilation=(3, 1)) & Causal(),

@@ -7,11 +7,12 @@ from pathlib import Path
 from longspan.bench import peers
 from longspan.bench.cases import cases
 from longspan.bench.measure import Missing, Round, Run, measure, spread, using_threads
-from longspan.bench.ours import Work, targets
+from longspan.bench.ours import Work
 from longspan.bench.plot import chart, curve_points
 from longspan.bench.progress import progress
 from longspan.bench.report import Report, aligned, header, machine, number
 from longspan.errors import bad, whole
+from longspan.native import targets
 
 CASE_SECONDS = 25.0  # a slow case stops after this long, once it has three rounds
 SHORT_LENGTHS = (512, 4096)

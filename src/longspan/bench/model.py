@@ -9,11 +9,11 @@ from longspan.bench.bars import timings
 from longspan.bench.jobs import Job
 from longspan.bench.measure import Round, spread, using_threads
 from longspan.bench.model_cases import ON_REQUEST, against_transformers, model_cases
-from longspan.bench.ours import targets
 from longspan.bench.processes import take_turns
 from longspan.bench.progress import progress
 from longspan.bench.report import Report, Timing, aligned, header, machine, number
 from longspan.errors import bad, whole
+from longspan.native import targets
 
 ROUNDS = 3
 CASE_SECONDS = 100.0

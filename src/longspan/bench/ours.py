@@ -12,6 +12,7 @@ from torch import Tensor
 import longspan as ls
 from longspan.bench.measure import Missing, Run, Tensors, fused, with_gradients
 from longspan.engine.labels import ClippedDistance
+from longspan.native import force_target, targets
 from longspan.patterns import Full, GlobalTokens, Pattern, Window
 
 
@@ -110,15 +111,6 @@ def planning(n: int = 4096) -> Run:
     return Run(build)
 
 
-def targets() -> list[str]:
-    """The instruction sets that the native backend can use here, the best first; empty if it is not built."""
-    try:
-        from longspan import _native
-    except ImportError:
-        return []
-    return _native.targets()
-
-
 def forcing(backend: str, target: str | None) -> Callable[[], AbstractContextManager[object]]:
     """The context that forces an instruction set; Missing if the backend or the target cannot run here."""
     if backend != "native":
@@ -129,6 +121,4 @@ def forcing(backend: str, target: str | None) -> Callable[[], AbstractContextMan
         return nullcontext
     if target not in targets():
         raise Missing(f"this processor has no {NAMES[target]}")
-    from longspan.engine.backends.native import force_target
-
     return partial(force_target, target)

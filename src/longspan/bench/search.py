@@ -17,10 +17,10 @@ import numpy as np
 from longspan.bench.bars import Bar, Case, of_sgemm, times
 from longspan.bench.measure import Missing, Run, spread, using_threads
 from longspan.bench.model import runs_table
-from longspan.bench.ours import targets
 from longspan.bench.progress import progress
 from longspan.bench.report import Figure, Report, Timing, machine
 from longspan.errors import bad, whole
+from longspan.native import targets
 from longspan.search.index import Index
 from longspan.search.passages import PARTS
 from longspan.search.store import File, Row, Store

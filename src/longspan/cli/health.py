@@ -12,6 +12,7 @@ import numpy as np
 import torch
 
 from longspan import __version__
+from longspan import native as native_core
 from longspan.engine.backends import BACKENDS, load
 from longspan.engine.backends.base import DTYPES, Problem
 from longspan.engine.call import attention
@@ -51,13 +52,10 @@ def cpu() -> dict[str, Any]:
     flags = re.search(r"^flags\s*: (.*)", text, re.MULTILINE)
     features = {flag for flag in (flags[1] if flags else "").split() if re.match(r"avx|fma|f16c|amx", flag)}
     amx = "unknown" if any(flag.startswith("amx") for flag in features) else "absent"
-    try:
-        import longspan._native as _native
-
-        features = {name for name, present in _native.features().items() if present}
-        amx = _native.amx_state()
-    except ImportError:
-        pass  # what the operating system says has to do
+    core = native_core.core()
+    if core is not None:  # else what the operating system says has to do
+        features = {name for name, present in core.features().items() if present}
+        amx = core.amx_state()
     return {
         "model": model[1] if model else platform.processor() or platform.machine(),
         "cores": os.cpu_count(),
@@ -69,16 +67,16 @@ def cpu() -> dict[str, Any]:
 def native() -> dict[str, Any]:
     """Which instruction sets the native core has and uses; if it is missing, why and what to do."""
     try:
-        import longspan._native as _native
+        core = native_core.load()
     except ImportError as error:
         return {"available": False, "reason": f"{_origin()} ({error})", "repair": REPAIR}
-    supported = _native.targets()
+    supported = core.targets()
     return {
         "available": True,
         "target": supported[0],
         "supported": supported,
-        "compiled": _native.compiled_targets(),
-        "openmp": _native.openmp(),
+        "compiled": core.compiled_targets(),
+        "openmp": core.openmp(),
     }
 
 

@@ -1,7 +1,7 @@
-"""Building a plan: classes of heads, groups of documents, tiles, entries; linear in the number of entries."""
+"""Builds plans: classes of heads, groups of documents, tiles, entries; linear in the number of entries."""
 
 from functools import cache
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -14,18 +14,16 @@ from longspan.layout import Layout
 from longspan.patterns.base import Pattern, Reach
 from longspan.shapes import IntArray
 
-Array = npt.NDArray[Any]
+Arrays = dict[str, npt.NDArray[np.generic]]
 
 
-def build(
-    pattern: Pattern, queries: Layout, keys: Layout, heads: int, labels: Labels | None
-) -> dict[str, Array]:
-    """The arrays of a plan by name; `PlanArrays` tells what they mean."""
+def build(pattern: Pattern, queries: Layout, keys: Layout, heads: int, labels: Labels | None) -> Arrays:
+    """The arrays of a plan by name; `PlanArrays` says what they mean."""
     classes: dict[Pattern, int] = {}
     head_class = [classes.setdefault(pattern.head(h), len(classes)) for h in range(heads)]
     builder = _Builder(queries, keys, labels)
-    for one in classes:
-        builder.add_class(one)
+    for head_pattern in classes:
+        builder.add_class(head_pattern)
     return {"head_class": np.asarray(head_class), **builder.arrays()}
 
 
@@ -41,7 +39,7 @@ class _Keys(NamedTuple):
 
 
 class _Class(NamedTuple):
-    """What the plan says of one class of heads."""
+    """One class of heads."""
 
     rows: IntArray
     "(QT, 64)"
@@ -51,7 +49,7 @@ class _Class(NamedTuple):
 
 
 class _Builder:
-    """Gathers classes; what classes share (tiles, masks, label tiles) is made once."""
+    """Collects classes; what they share (tiles, masks, label tiles) is built once."""
 
     def __init__(self, queries: Layout, keys: Layout, labels: Labels | None) -> None:
         self.queries, self.keys, self.labels = queries, keys, labels
@@ -69,30 +67,30 @@ class _Builder:
         group = np.asarray(numbers, np.int64)[which]
         labelled = None if self.labels is None else LabelTiles(self.labels)
         tiles: list[Tiles] = []
-        found = [np.zeros((6, 0), np.int64)]
-        for number, one in enumerate(groups):
-            q = self.query_tiles(max(one.step, 1), one.splits_marked)
-            chosen = np.flatnonzero(group[q.document] == number)
-            columns = self._entries(one, q, chosen, labelled)
-            columns[0] = np.searchsorted(chosen, columns[0]) + sum(len(part) for part in tiles)
-            tiles.append(q if chosen.size == len(q) else q[chosen])
-            found.append(columns)
+        parts = [np.zeros((6, 0), np.int64)]
+        for number, group_pattern in enumerate(groups):
+            q = self.query_tiles(max(group_pattern.step, 1), group_pattern.splits_marked)
+            members = np.flatnonzero(group[q.document] == number)
+            columns = self._entries(group_pattern, q, members, labelled)
+            columns[0] = np.searchsorted(members, columns[0]) + sum(map(len, tiles))
+            tiles.append(q if members.size == len(q) else q[members])
+            parts.append(columns)
         rows, place = _in_order(tiles)
-        columns = np.concatenate(found, axis=1)
+        columns = np.concatenate(parts, axis=1)
         columns[0] = place[columns[0]]
         label_list = np.zeros(0, np.int64) if labelled is None else self._rank(labelled, columns)
         self.classes.append(_Class(rows, _nearest_first(columns), label_list))
 
-    def arrays(self) -> dict[str, Array]:
-        """Everything gathered, by name."""
-        q_rows = [one.rows for one in self.classes]
+    def arrays(self) -> Arrays:
+        """Everything collected, by name."""
+        q_rows = [c.rows for c in self.classes]
         class_start = _offsets([len(rows) for rows in q_rows])
-        columns = np.concatenate([one.entries for one in self.classes], axis=1)
-        tile = columns[0] + np.repeat(class_start[:-1], [one.entries.shape[1] for one in self.classes])
+        columns = np.concatenate([c.entries for c in self.classes], axis=1)
+        tile = columns[0] + np.repeat(class_start[:-1], [c.entries.shape[1] for c in self.classes])
         used = np.bincount(columns[1], minlength=sum(map(len, self.k_rows))) > 0
         columns[1] = (np.cumsum(used) - 1)[columns[1]]
         label_tiles = self.label_tiles.array(np.int32, TILE, TILE)
-        lists = [one.label_list for one in self.classes]
+        lists = [c.label_list for c in self.classes]
         sites = self.queries.sites
         return {
             "class_start": class_start,
@@ -103,20 +101,20 @@ class _Builder:
             "masks": self.masks.array(np.int64, TILE),
             "label_tiles": label_tiles,
             "label_kind": np.all(label_tiles - COLUMN == label_tiles[:, :, :1], axis=(1, 2)),
-            "label_start": _offsets([one.size for one in lists]),
+            "label_start": _offsets([labels.size for labels in lists]),
             "label_list": np.concatenate(lists),
             "q_sites": np.stack([sites.document, sites.position], axis=1),
             "k_positions": self.keys.sites.position,
         }
 
-    def _entries(self, pattern: Pattern, q: Tiles, chosen: IntArray, labelled: LabelTiles | None) -> IntArray:
+    def _entries(self, pattern: Pattern, q: Tiles, tiles: IntArray, labelled: LabelTiles | None) -> IntArray:
         """(6, E): query tile, key tile, mask, multiplicity, label tile, distance between the tiles."""
         keys = self._keys(pattern)
-        chosen = chosen[q.sites.exists[chosen, 0]]
-        if not chosen.size or not len(keys.ordinary):
+        tiles = tiles[q.sites.exists[tiles, 0]]
+        if not tiles.size or not len(keys.ordinary):
             return np.zeros((6, 0), np.int64)
-        reach = pattern.reach(q.spans(chosen))
-        pairs = _pairs(q, chosen, keys, reach, max(pattern.step, 1))
+        reach = pattern.reach(q.spans(tiles))
+        pairs = _pairs(q, tiles, keys, reach, max(pattern.step, 1))
         pair, mask, times = entries(pattern, q, keys.tiles, pairs, self.masks)
         pairs = Pairs(*(column[pair] for column in pairs))
         label = np.full(pair.size, -1)
@@ -150,29 +148,31 @@ class _Builder:
         return tiles, np.arange(last - len(tiles), last)
 
     def _rank(self, labelled: LabelTiles, columns: IntArray) -> IntArray:
-        """Turn the label tiles of a class into the plan's; the list of labels that it uses."""
+        """Add a class's label tiles to the plan's; the list of labels that the class uses."""
         tiles, values = labelled.ranked()
         columns[4] = self.label_tiles.add(tiles)[columns[4]]
         return values
 
 
-def _pairs(q: Tiles, chosen: IntArray, keys: _Keys, reach: Reach, step: int) -> Pairs:
-    """The pairs of tiles to look at; a key that an ordinary pair holds is not kept in a landmark pair."""
-    tile, key = tiling.candidates(q, chosen, keys.ordinary, reach, step)
+def _pairs(q: Tiles, tiles: IntArray, keys: _Keys, reach: Reach, step: int) -> Pairs:
+    """The pairs of tiles to evaluate; a key that an ordinary pair holds is not kept in a landmark pair."""
+    tile, key = tiling.candidates(q, tiles, keys.ordinary, reach, step)
     pairs = Pairs(tile, key, low(keys.ordinary.size[key]))
     if not len(keys.landmarks):
         return pairs
-    seeing, far, count = chosen[reach.landmarks], keys.landmarks, len(keys.ordinary)
+    seeing, far, count = tiles[reach.landmarks], keys.landmarks, len(keys.ordinary)
     begin, end = (np.searchsorted(far.document, q.document[seeing], side=side) for side in ("left", "right"))
     owner, landmark = ragged(begin, end - begin)
     rows = far.rows[landmark, : far.size.max()]  # (P, widest)
-    home = np.zeros(keys.ordinary.rows.max() + 2, np.int64)  # each key's ordinary tile, and one for row -1
+    home = np.zeros(
+        keys.ordinary.rows.max() + 2, np.int64
+    )  # each key's ordinary tile; padding finds the last
     home[keys.ordinary.rows] = np.arange(count)[:, None]
-    ordinary, wanted = tile * count + key, seeing[owner, None] * count + home[rows]
-    held = np.append(ordinary, -1)[np.searchsorted(ordinary, wanted)] == wanted
+    ordinary, sought = tile * count + key, seeing[owner, None] * count + home[rows]
+    held = np.append(ordinary, -1)[np.searchsorted(ordinary, sought)] == sought
     keep = pack((rows >= 0) & ~held)
-    some = keep > 0
-    far_pairs = seeing[owner[some]], landmark[some] + count, keep[some]
+    left = keep > 0
+    far_pairs = seeing[owner[left]], landmark[left] + count, keep[left]
     return Pairs(*(np.concatenate(column) for column in zip(pairs, far_pairs, strict=True)))
 
 
@@ -197,5 +197,5 @@ def _nearest_first(columns: IntArray) -> IntArray:
 
 
 def _offsets(counts: npt.ArrayLike) -> IntArray:
-    """Where each of some lists begins when they are laid end to end, and where the last one ends."""
+    """Where each list begins when all are laid end to end, and where the last one ends."""
     return np.append(0, np.cumsum(counts, dtype=np.int64))

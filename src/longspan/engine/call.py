@@ -1,4 +1,4 @@
-"""The single door to attention, and a window to look at its probabilities."""
+"""`attention`, the single entry point, and `attention_weights` to look at its probabilities."""
 
 from collections.abc import Iterable
 from typing import Literal, NamedTuple, overload
@@ -7,25 +7,25 @@ import torch
 from torch import Tensor
 
 from longspan.engine import reference
-from longspan.engine.backends import known
+from longspan.engine.backends import select
 from longspan.engine.backends.base import DTYPES, Problem, arithmetic
 from longspan.engine.backends.dense import decode
 from longspan.engine.dropout import Dropout
-from longspan.engine.operators import attend
+from longspan.engine.operators import attend, direct
 from longspan.engine.plan import Plan, PlanArrays
 from longspan.engine.terms import RelativeKeys, ScoreTable, Term
 from longspan.errors import InputError, bad
 
 
 class Weights(NamedTuple):
-    """Probabilities of chosen rows over the keys they see, in the order of the keys."""
+    """Probabilities of some query rows over the keys they see, in the order of the keys."""
 
     probabilities: Tensor
-    "(R, H, K), 0 behind a row's last key."
+    "(R, H, K), 0 after a row's last key."
     keys: Tensor
-    "(R, H, K) key rows, -1 behind a row's last."
+    "(R, H, K) key rows, -1 after a row's last."
     positions: Tensor
-    "(R, H, K) their positions in the document, -1 behind a row's last."
+    "(R, H, K) their positions in the document, -1 after a row's last."
 
 
 @overload
@@ -90,11 +90,14 @@ def attention(
     relative, content, table = _take_terms(terms, plan, q) if terms else (None, None, None)
     if plan.shares_keys and torch.is_grad_enabled() and any(x.requires_grad for x in (q, k, v)):
         raise InputError(
-            "`plan` must not be one of gathered rows where gradients are wanted, but is. Use torch.no_grad()."
+            "`plan` must not be one of gathered rows where gradients are needed, but is. Use torch.no_grad()."
         )
     p, seed = (0.0, None) if dropout is None or not dropout.p else (dropout.p, dropout.counter(q.device))
     problem = Problem(q, k, v, arrays, _scale(scale, q), relative, content, table, p, seed)
-    out, lse = attend(problem, "" if backend is None else known(backend))
+    if direct(problem):
+        out, lse = select(problem, backend).forward(problem)
+    else:
+        out, lse = attend(problem, backend)
     return (out, lse) if return_lse else out
 
 
@@ -107,7 +110,7 @@ def attention_weights(
     scale: float | None = None,
     terms: Iterable[Term] = (),
 ) -> Weights:
-    """The probabilities of chosen query rows, without dropout, with the keys they belong to; differentiable.
+    """The probabilities of some query rows, without dropout, and the keys they belong to; differentiable.
 
     >>> import longspan as ls
     >>> plan = ls.plan(ls.patterns.Window(1), ls.Layout.packed([4]), heads=1)
@@ -119,26 +122,26 @@ def attention_weights(
     _check_tensors(q, k, k)
     arrays = _arrays(plan, q)
     _check_rows(q, k, arrays)
-    chosen, again = _chosen(rows, q).unique(return_inverse=True)
-    count, label = decode(arrays, chosen)
+    distinct, inverse = _row_numbers(rows, q).unique(return_inverse=True)
+    count, label = decode(arrays, distinct)
     count = count[arrays.head_class]  # (C, R, K) -> (H, R, K)
     label = None if label is None else label[arrays.head_class]
-    wide = arithmetic(q.dtype)
-    given = _take_terms(terms, plan, q) if terms else (None, None, None)
-    relative, content, table = (x if x is None else x.to(wide) for x in given)
-    queries, factor = q[chosen].to(wide), _scale(scale, q)
-    score = reference.scores(queries, k.to(wide), count, factor, label, relative, content, table)
+    dtype = arithmetic(q.dtype)
+    tensors = _take_terms(terms, plan, q) if terms else (None, None, None)
+    relative, content, table = (x if x is None else x.to(dtype) for x in tensors)
+    queries, keys, factor = q[distinct].to(dtype), k.to(dtype), _scale(scale, q)
+    score = reference.scores(queries, keys, count, factor, label, relative, content, table)
     probability, _ = reference.softmax(score)
-    seen = count > 0
-    most = int(seen.sum(-1).max()) if seen.numel() else 0
-    keys = seen.byte().argsort(dim=-1, descending=True, stable=True)[..., :most]
-    behind = ~seen.gather(2, keys)
+    visible = count > 0
+    width = int(visible.sum(-1).max()) if visible.numel() else 0
+    key_rows = visible.byte().argsort(dim=-1, descending=True, stable=True)[..., :width]
+    padding = ~visible.gather(2, key_rows)
     columns = (
-        probability.gather(2, keys),
-        keys.masked_fill(behind, -1),
-        arrays.k_positions.long()[keys].masked_fill(behind, -1),
+        probability.gather(2, key_rows),
+        key_rows.masked_fill(padding, -1),
+        arrays.k_positions.long()[key_rows].masked_fill(padding, -1),
     )
-    return Weights(*(column.transpose(0, 1)[again] for column in columns))
+    return Weights(*(column.transpose(0, 1)[inverse] for column in columns))  # (H, R, K) -> (R, H, K)
 
 
 def _check_tensors(q: Tensor, k: Tensor, v: Tensor) -> None:
@@ -183,7 +186,7 @@ def _scale(scale: float | None, q: Tensor) -> float:
     if scale is None:
         return q.shape[2] ** -0.5  # type: ignore[no-any-return]
     if not isinstance(scale, (int, float)):
-        raise bad("scale", "a number", type(scale).__name__, "Multiply q by a scale that is learnt.")
+        raise bad("scale", "a number", type(scale).__name__, "Multiply q by a learned scale.")
     return float(scale)
 
 
@@ -208,8 +211,8 @@ def _take_terms(terms: Iterable[Term], plan: Plan, q: Tensor) -> tuple[Tensor | 
             table = term.table
             _check_term("table", table, (size, heads), q)
         else:
-            wanted = "at most one RelativeKeys and one ScoreTable"
-            raise bad("terms", wanted, type(term).__name__, "Add the tables of equal terms first.")
+            requirement = "at most one RelativeKeys and one ScoreTable"
+            raise bad("terms", requirement, type(term).__name__, "Add the tables of equal terms first.")
     return relative, content, table
 
 
@@ -224,12 +227,13 @@ def _check_term(name: str, x: Tensor, shape: tuple[int, ...], q: Tensor) -> None
         raise bad(name, f"on {q.device} like `q`", str(x.device), f"Use {name}.to(q.device).")
 
 
-def _chosen(rows: Iterable[int] | Tensor, q: Tensor) -> Tensor:
-    chosen = torch.as_tensor(rows if isinstance(rows, Tensor) else list(rows), device=q.device)
-    chosen = chosen.long() if not chosen.numel() else chosen
-    if chosen.dim() != 1 or chosen.is_floating_point() or chosen.dtype == torch.bool:
+def _row_numbers(rows: Iterable[int] | Tensor, q: Tensor) -> Tensor:
+    """`rows` as a tensor of row numbers of q."""
+    numbers = torch.as_tensor(rows if isinstance(rows, Tensor) else list(rows), device=q.device)
+    numbers = numbers.long() if not numbers.numel() else numbers
+    if numbers.dim() != 1 or numbers.is_floating_point() or numbers.dtype == torch.bool:
         raise bad("rows", "a list of row numbers", rows, "Use mask.nonzero().flatten() for a mask.")
-    for row in (chosen.min(), chosen.max()) if chosen.numel() else ():
+    for row in (numbers.min(), numbers.max()) if numbers.numel() else ():
         if not 0 <= row < len(q):
             raise bad("rows", f"row numbers from 0 to {len(q) - 1}", int(row))
-    return chosen
+    return numbers

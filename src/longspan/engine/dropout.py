@@ -1,4 +1,4 @@
-"""Dropout by counting: a pair's fate is a hash of who it is, so every backend and batch agrees on it."""
+"""Counter-based dropout: a hash of the pair decides, so that every backend and every batch agrees."""
 
 from dataclasses import dataclass
 
@@ -10,27 +10,27 @@ from longspan.errors import bad
 
 @dataclass(frozen=True, eq=False)
 class Dropout:
-    """Drops each probability with chance `p`, keyed by (seed, document, head, query and key position).
+    """Drops each probability with probability `p`, keyed by (seed, document, head, query and key position).
 
-    The same seed drops the same pairs; draw a new seed for each step and layer. Under torch.compile give the
-    seed as an int64 scalar tensor, so that a new seed is new data.
+    The same seed drops the same pairs; draw a new seed for each step and layer. Under torch.compile pass the
+    seed as an int64 scalar tensor: a new seed is then new data, not a new graph.
 
     >>> Dropout(0.1, seed=7)
     Dropout(p=0.1, seed=7)
     """
 
     p: float
-    "Chance of dropping, 0 <= p < 1."
+    "Probability of dropping, 0 <= p < 1."
     seed: int | Tensor
-    "Whole number of 64 bits, or an int64 scalar tensor."
+    "A 64-bit integer, or an int64 scalar tensor."
 
     def __post_init__(self) -> None:
         if not 0 <= self.p < 1:
             raise bad("p", "at least 0 and less than 1", self.p)
         if isinstance(self.seed, Tensor):
             if self.seed.dtype != torch.int64 or self.seed.dim():
-                found = f"{self.seed.dtype} of shape {tuple(self.seed.shape)}"
-                raise bad("seed", "an int64 scalar tensor", found, "Use torch.tensor(7).")
+                value = f"{self.seed.dtype} of shape {tuple(self.seed.shape)}"
+                raise bad("seed", "an int64 scalar tensor", value, "Use torch.tensor(7).")
         elif type(self.seed) is not int or not -(2**63) <= self.seed < 2**63:
             raise bad("seed", "a whole number of 64 bits", self.seed)
 
@@ -40,13 +40,13 @@ class Dropout:
 
 
 def row_hash(seed: Tensor, document: Tensor, position: Tensor, head: Tensor) -> Tensor:
-    """The part of a pair's hash that its query row decides; int32 columns that broadcast."""
+    """The part of a pair's hash that depends on its query row; int32 columns that broadcast."""
     start = _mix(_mix(seed.to(torch.int32)) ^ (seed >> 32).to(torch.int32))
     return _mix(_mix(_mix(start + document) ^ (head * _signed(0x9E3779B9))) + position)
 
 
 def key_hash(position: Tensor) -> Tensor:
-    """The part of a pair's hash that its key decides."""
+    """The part of a pair's hash that depends on its key."""
     return _mix(position ^ _signed(0x85EBCA6B))
 
 
@@ -56,7 +56,7 @@ def kept(row: Tensor, key: Tensor, p: float) -> Tensor:
 
 
 def _mix(x: Tensor) -> Tensor:
-    """A full-avalanche hash of 32 bits; int32 holds them, so shifts must drop the copied sign."""
+    """A 32-bit hash with full avalanche; int32 holds the bits, so shifts must drop the copied sign."""
     x = x ^ ((x >> 16) & 0xFFFF)
     x = x.mul_(0x7FEB352D)
     x = x.bitwise_xor_((x >> 15) & 0x1FFFF)
@@ -65,5 +65,5 @@ def _mix(x: Tensor) -> Tensor:
 
 
 def _signed(word: int) -> int:
-    """The int32 of the same bits."""
+    """The int32 with the same bits."""
     return word - 2**32 if word >= 2**31 else word

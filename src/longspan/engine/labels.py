@@ -1,4 +1,4 @@
-"""Labels of pairs, which score terms look up: distances, segments, relations; pooled tile by tile."""
+"""Labels of pairs, by which score terms look up their values: distances, segments, relations."""
 
 from dataclasses import dataclass, field
 from typing import Protocol
@@ -15,8 +15,8 @@ from longspan.shapes import BoolArray, IntArray
 class Labels(Protocol):
     """A hashable value that gives every pair of sites a number from 0 to size - 1.
 
-    It may also have a `shift`, as patterns do: to promise that the label stays the same when both sites move
-    along by that many positions, and reads nothing but positions, `last` and marks. Plans build faster then.
+    It may also have a `shift`, as patterns do: a promise that the label stays the same when both sites move
+    by that many positions, and depends only on positions, `last` and marks. Plans then build faster.
     """
 
     @property
@@ -29,7 +29,7 @@ class Labels(Protocol):
 
 @dataclass(frozen=True)
 class ClippedDistance:
-    """How far the key stands behind the query, from -limit to limit, as 0 to 2 * limit.
+    """How far the key comes after the query, from -limit to limit, as 0 to 2 * limit.
 
     >>> ClippedDistance(2).size
     5
@@ -58,7 +58,7 @@ class ClippedDistance:
 
 @dataclass(frozen=True, eq=False)
 class LabelTiles:
-    """The distinct label tiles of one class of heads, gathered group by group."""
+    """The distinct label tiles of one class of heads, collected group by group."""
 
     labels: Labels
     pool: Pool = field(default_factory=Pool)
@@ -66,7 +66,7 @@ class LabelTiles:
     "Which pairs of a tile are allowed in any of its entries."
 
     def add(self, q: Tiles, k: Tiles, pairs: Pairs, bits: Bits) -> IntArray:
-        """The tile numbers of entries, whose allowed pairs are given as (E, 64) words."""
+        """The tile numbers of entries; `bits` (E, 64) are their allowed pairs."""
         likeness = alike(q, k, pairs, getattr(self.labels, "shift", 0))
         number = np.empty(likeness.first.size, np.int64)
         for look in looks(q, k, pairs, likeness):
@@ -86,8 +86,8 @@ class LabelTiles:
     def ranked(self) -> tuple[IntArray, IntArray]:
         """The tiles (A, 64, 64) as ranks in the list of labels used, and that list, ascending or descending.
 
-        Where rank[i][j] can be rank[i][0] + j in a whole tile, it is made so, a *ramp*: pairs that no entry
-        allows then get ranks that may lie outside of the list. The list runs the way that makes more ramps.
+        A tile in which rank[i][j] can be rank[i][0] + j everywhere becomes such a *ramp*: pairs that no entry
+        allows then get ranks that may lie outside the list. The list runs in the direction of more ramps.
         """
         labels: IntArray = self.pool.array(np.int32, TILE, TILE)
         octets = np.array(self.allowed, "<u8").reshape(-1, TILE, 1).view(np.uint8)
@@ -117,15 +117,15 @@ class LabelTiles:
 
 
 def _ramps(rank: IntArray, allowed: BoolArray, size: int) -> tuple[IntArray, BoolArray]:
-    """The tiles with every tile that can be a ramp made one, and which these are."""
+    """The tiles, ramps wherever possible, and which of them are ramps."""
     start = rank - COLUMN
     low = np.where(allowed, start, TILE + size).min(axis=2)  # (A, 64, 64) -> (A, 64)
     high = np.where(allowed, start, -TILE - size).max(axis=2)
-    some = low <= high
-    ramp = np.all((low == high) | ~some, axis=1)
-    # A row without allowed pairs goes on from its neighbour, one rank lower for each row, as distances do.
-    before = np.maximum.accumulate(np.where(some, COLUMN, -1), axis=1)
-    source = np.where(before < 0, np.argmax(some, axis=1)[:, None], before)
+    used = low <= high
+    ramp = np.all((low == high) | ~used, axis=1)
+    # A row without allowed pairs continues from its neighbor, one rank lower for each row, as distances do.
+    before = np.maximum.accumulate(np.where(used, COLUMN, -1), axis=1)
+    source = np.where(before < 0, np.argmax(used, axis=1)[:, None], before)
     begin = np.clip(np.take_along_axis(low, source, axis=1) + source - COLUMN, -TILE, size)
     tiles = np.where(ramp[:, None, None], begin[:, :, None] + COLUMN, rank)
     return tiles.astype(np.int32, copy=False), ramp

@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from math import gcd
-from typing import Any, NamedTuple
+from typing import NamedTuple, TypeVar
 
 import numpy as np
 import numpy.typing as npt
@@ -14,7 +14,7 @@ from longspan.patterns.base import Pattern
 from longspan.shapes import BoolArray, IntArray
 
 BATCH = 1 << 18
-"""How many pairs of rows are looked at together: what fits into a core's cache."""
+"""How many pairs of rows are evaluated together: what fits into a core's cache."""
 
 
 class Pairs(NamedTuple):
@@ -26,54 +26,57 @@ class Pairs(NamedTuple):
     "The keys of the tile that this pair stands for, as bits."
 
 
+Scalar = TypeVar("Scalar", bound=np.generic)
+
+
 @dataclass(frozen=True, eq=False)
 class Pool:
-    """Arrays numbered in the order in which they first come, equal ones alike."""
+    """Distinct arrays, numbered in the order in which they first appear."""
 
     numbers: dict[bytes, int] = field(default_factory=dict)
 
     def add(self, arrays: npt.NDArray[np.generic]) -> npt.NDArray[np.int64]:
-        """The numbers of A arrays, given as (A, ...); equal neighbours cost next to nothing."""
+        """The numbers of A arrays, (A, ...) -> (A,); equal neighbors cost next to nothing."""
         numbers, new = self.numbers, np.ones(len(arrays), bool)
         new[1:] = np.any(arrays[1:] != arrays[:-1], axis=tuple(range(1, arrays.ndim)))
-        found = [numbers.setdefault(array.tobytes(), len(numbers)) for array in arrays[new]]
-        return np.take(np.array(found, np.int64), np.cumsum(new) - 1)
+        distinct = [numbers.setdefault(array.tobytes(), len(numbers)) for array in arrays[new]]
+        return np.take(np.array(distinct, np.int64), np.cumsum(new) - 1)
 
-    def array(self, dtype: npt.DTypeLike, *shape: int) -> npt.NDArray[Any]:
+    def array(self, dtype: type[Scalar], *shape: int) -> npt.NDArray[Scalar]:
         """The distinct arrays, by number."""
         return np.frombuffer(bytearray(b"".join(self.numbers)), dtype).reshape(-1, *shape)
 
 
 class Likeness(NamedTuple):
-    """Pairs of tiles numbered by what a pattern can tell apart."""
+    """Pairs of tiles by kind: a pattern cannot tell pairs of one kind apart."""
 
     first: IntArray
     "(U,) a pair of each kind."
     kind: IntArray
-    "(P,)"
+    "(P,) the kind of each pair."
     height: IntArray
     width: IntArray
     "(U,) the most query and key rows that a pair of this kind has."
 
 
 class Look(NamedTuple):
-    """Some kinds of pairs, looked at together."""
+    """Some kinds of pairs, evaluated together."""
 
     kinds: IntArray
     "(A,)"
     grain: int
-    "Every how many rows and keys."
+    "One row and one key of every so many are evaluated."
     height: int
     width: int
     "How many rows and keys: powers of 2."
     q: Site
-    "(A, height / grain, 1); a tile with less rows repeats its last."
+    "(A, height / grain, 1); a tile with fewer rows repeats its last."
     k: Site
     "(A, 1, width / grain)"
 
 
 def alike(q: Tiles, k: Tiles, pairs: Pairs, shift: int) -> Likeness:
-    """Pairs of even tiles are alike if one is the other moved along by a multiple of `shift`; 0: none are."""
+    """Pairs of even tiles are alike if one is the other shifted by a multiple of `shift`; 0: none are."""
     height, width = q.size[pairs.q], k.size[pairs.k]
     if shift == 0:
         every = np.arange(pairs.q.size)
@@ -94,28 +97,27 @@ def entries(pattern: Pattern, q: Tiles, k: Tiles, pairs: Pairs, pool: Pool) -> I
     kind, times, verdict, verdicts = _judged(pattern, q, k, pairs, likeness)
     begin, end = (np.searchsorted(kind, likeness.kind, side=side) for side in ("left", "right"))
     pair, part = ragged(begin, end - begin)
-    # Pairs of one verdict may still differ in how many rows are real and which keys are kept.
+    # Pairs with the same verdict may still differ in how many rows are real and which keys are kept.
     rows, keys, keep = q.size[pairs.q[pair]], k.size[pairs.k[pair]], pairs.keep[pair]
     first, variant = distinct(verdict[part], rows, keys, keep)
     rows, keys, keep = rows[first], keys[first], keep[first]
     real = np.where(rows[:, None] > COLUMN, keep[:, None], np.uint64(0))  # (V, 64)
     seen = verdicts[verdict[part[first]]] & real
-    some = np.any(seen, axis=1)
-    partial = some & ~(np.all(seen == real, axis=1) & (keep == low(keys)))
+    nonempty = np.any(seen, axis=1)
+    partial = nonempty & ~(np.all(seen == real, axis=1) & (keep == low(keys)))
     number = np.full(first.size, -1)
     number[partial] = pool.add(seen[partial])
-    there = some[variant]
-    return np.stack([pair, number[variant], times[part]])[:, there]
+    return np.stack([pair, number[variant], times[part]])[:, nonempty[variant]]
 
 
 def _judged(
     pattern: Pattern, q: Tiles, k: Tiles, pairs: Pairs, likeness: Likeness
 ) -> tuple[IntArray, IntArray, IntArray, Bits]:
-    """What the pattern says of each kind of pair, as often as it has multiplicities.
+    """What the pattern says about each kind of pair, once for each multiplicity.
 
     Kinds and multiplicities, ascending; the number of the verdict; the verdicts as (V, 64) masks.
     """
-    found, pool = [np.zeros((3, 0), np.int64)], Pool()
+    parts, pool = [np.zeros((3, 0), np.int64)], Pool()
     for look in looks(q, k, pairs, likeness, pattern.grain):
         shape = np.broadcast_shapes(look.q.shape, look.k.shape)  # (A, height / grain, width / grain)
         count = np.broadcast_to(pattern.count(look.q, look.k), shape)
@@ -123,16 +125,16 @@ def _judged(
             bits = pack(np.repeat(count == m, look.grain, axis=2))
             masks = np.zeros((look.kinds.size, TILE), np.uint64)
             masks[:, : look.height] = np.repeat(bits, look.grain, axis=1)
-            found.append(np.stack([look.kinds, np.full(look.kinds.size, m), pool.add(masks)]))
-    columns = np.concatenate(found, axis=1)
+            parts.append(np.stack([look.kinds, np.full(look.kinds.size, m), pool.add(masks)]))
+    columns = np.concatenate(parts, axis=1)
     kind, times, verdict = columns[:, np.argsort(columns[0], kind="stable")]
     return kind, times, verdict, pool.array(np.uint64, TILE)
 
 
 def _values(count: IntArray) -> list[int]:
     """The multiplicities that occur, ascending, without 0."""
-    most = int(count.max(initial=0))
-    return list(range(1, most + 1)) if most <= 1 else [m for m in np.unique(count).tolist() if m]
+    largest = int(count.max(initial=0))
+    return list(range(1, largest + 1)) if largest <= 1 else [m for m in np.unique(count).tolist() if m]
 
 
 def looks(q: Tiles, k: Tiles, pairs: Pairs, likeness: Likeness, grain: int = 1) -> Iterator[Look]:
@@ -149,12 +151,12 @@ def looks(q: Tiles, k: Tiles, pairs: Pairs, likeness: Likeness, grain: int = 1) 
         tall, wide, step = group >> 9, group >> 1 & 255, square if group & 1 else 1
         batch = max(BATCH * step * step // (tall * wide), 1)
         for begin in range(0, kinds.size, batch):
-            some = kinds[begin : begin + batch]
-            pair = likeness.first[some, None]
-            i = np.minimum(np.arange(0, tall, step), likeness.height[some, None] - 1)
-            j = np.minimum(np.arange(0, wide, step), likeness.width[some, None] - 1)
+            members = kinds[begin : begin + batch]
+            pair = likeness.first[members, None]
+            i = np.minimum(np.arange(0, tall, step), likeness.height[members, None] - 1)
+            j = np.minimum(np.arange(0, wide, step), likeness.width[members, None] - 1)
             query, key = q.sites[pairs.q[pair], i][:, :, None], k.sites[pairs.k[pair], j][:, None, :]
-            yield Look(some, step, tall, wide, query, key)
+            yield Look(members, step, tall, wide, query, key)
 
 
 def _aligned(tiles: Tiles, square: int) -> BoolArray:

@@ -1,4 +1,4 @@
-"""Joins attentions over separate key sets into the attention over all of them."""
+"""Merges attention over separate key sets into attention over all of them."""
 
 import torch
 from torch import Tensor
@@ -7,9 +7,9 @@ from longspan.errors import InputError, bad
 
 
 def merge(*parts: tuple[Tensor, Tensor]) -> tuple[Tensor, Tensor]:
-    """One softmax over the keys of all parts: pairs out (..., D), lse (...) to one such pair; differentiable.
+    """One softmax over the keys of all parts: pairs of out (..., D) and lse (...) to one; differentiable.
 
-    A row that saw nothing in a part (lse -inf) takes nothing from it; one that saw nothing at all stays 0.
+    A row that saw nothing in a part (lse -inf) takes nothing from it; a row that saw nothing at all is 0.
 
     >>> seen, empty = (torch.ones(1, 2), torch.zeros(1)), (torch.zeros(1, 2), torch.full((1,), -torch.inf))
     >>> merge(seen, empty, seen)

@@ -1,4 +1,4 @@
-"""The operators `longspan::attend` and `longspan::attend_backward`, and the short way past the dispatcher."""
+"""The operators `longspan::attend` and `longspan::attend_backward`, their autograd, and when to skip them."""
 
 from collections.abc import Iterable
 from typing import Any
@@ -6,7 +6,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from longspan.engine.backends import choose
+from longspan.engine.backends import known, select
 from longspan.engine.backends.base import Problem, arithmetic
 from longspan.engine.plan import PlanArrays
 from longspan.errors import BackendError, bad
@@ -21,39 +21,37 @@ _LIBRARY.define(
     f"attend_backward(Tensor grad_out, Tensor? grad_lse, Tensor out, Tensor lse, {_PROBLEM}) -> Tensor[]"
 )
 
-Arguments = tuple[Any, ...]  # what _PROBLEM lists; an empty backend name leaves the choice open
+Arguments = tuple[Any, ...]  # what _PROBLEM lists; an empty backend name means any backend
 
 
-def attend(problem: Problem, backend: str = "") -> tuple[Tensor, Tensor]:
-    """(out, lse), differentiable; through the operator, which costs more, only where something watches it."""
-    pair: tuple[Tensor, Tensor]
+def direct(problem: Problem) -> bool:
+    """Whether a backend can be called as it is: no autograd, no autocast, nothing intercepts operators."""
     inputs = _differentiable(problem)
     if torch.compiler.is_compiling() or not _alone(inputs):
-        pair = torch.ops.longspan.attend(*problem[:3], list(problem.arrays), *problem[4:], backend)
-        return pair
-    if torch.is_grad_enabled() and any(x.requires_grad for x in inputs):
-        pair = _Attend.apply(*problem[:3], problem.arrays, *problem[4:], backend)  # type: ignore[no-untyped-call]
-        return pair
-    return _computed(problem, backend or None)
+        return False
+    differentiated = torch.is_grad_enabled() and any(x.requires_grad for x in inputs)
+    return not differentiated and not torch.is_autocast_enabled(problem.q.device.type)
 
 
-def _computed(problem: Problem, backend: str | None) -> tuple[Tensor, Tensor]:
-    """Computed in the precision that the inputs ask for: autocast has had its say when they were made."""
-    chosen, where = choose(problem, backend), problem.q.device.type
-    if not torch.is_autocast_enabled(where):
-        return chosen.forward(problem)
-    with torch.autocast(where, enabled=False):
-        return chosen.forward(problem)
+def attend(problem: Problem, backend: str | None = None) -> tuple[Tensor, Tensor]:
+    """(out, lse), differentiable; by the operator, which costs more, only where something intercepts it."""
+    name = "" if backend is None else known(backend)
+    pair: tuple[Tensor, Tensor]
+    if torch.compiler.is_compiling() or not _alone(_differentiable(problem)):
+        pair = torch.ops.longspan.attend(*problem[:3], list(problem.arrays), *problem[4:], name)
+    else:
+        pair = _Attend.apply(*problem[:3], problem.arrays, *problem[4:], name)  # type: ignore[no-untyped-call]
+    return pair
 
 
 def _differentiable(problem: Problem) -> list[Tensor]:
-    """The inputs that can have gradients, as far as they are given."""
+    """The inputs that can have gradients."""
     terms = (problem.relative, problem.content, problem.table)
     return [problem.q, problem.k, problem.v, *(x for x in terms if x is not None)]
 
 
 def _alone(tensors: Iterable[Tensor]) -> bool:
-    """Whether an operator call would come to a direct call: plain tensors, no mode, no function transform."""
+    """Whether nothing intercepts an operator: plain tensors, no dispatch mode, no function transform."""
     if torch._C._len_torch_dispatch_stack() or torch._C._functorch.peek_interpreter_stack() is not None:
         return False
     return all(type(x) is Tensor or type(x) is torch.nn.Parameter for x in tensors)
@@ -65,7 +63,7 @@ def _problem(arguments: Arguments) -> tuple[Problem, str | None]:
 
 
 def _checked(*arguments: Any) -> Arguments:
-    """The arguments, if their shapes fit together: anybody may call an operator with any tensors."""
+    """The arguments, if their shapes fit together: an operator can be called with any tensors."""
     problem, _ = _problem(arguments)
     (rows, heads, size), keys = problem.q.shape, problem.k.shape[0]
     problem.arrays.check(rows, keys, heads)
@@ -85,19 +83,25 @@ def _checked(*arguments: Any) -> Arguments:
 
 
 def _forward(*arguments: Any) -> tuple[Tensor, Tensor]:
-    return _computed(*_problem(arguments))
+    """In the precision of the inputs: autocast already acted when they were computed."""
+    problem, name = _problem(arguments)
+    backend, device = select(problem, name), problem.q.device.type
+    if not torch.is_autocast_enabled(device):
+        return backend.forward(problem)
+    with torch.autocast(device, enabled=False):
+        return backend.forward(problem)
 
 
 def _backward(
     grad_out: Tensor, grad_lse: Tensor | None, out: Tensor, lse: Tensor, *arguments: Any
 ) -> list[Tensor]:
     problem, backend = _problem(arguments)
-    found = choose(problem, backend).backward(problem, out, lse, grad_out, grad_lse)
-    return [gradient for gradient in found if gradient is not None]
+    gradients = select(problem, backend).backward(problem, out, lse, grad_out, grad_lse)
+    return [gradient for gradient in gradients if gradient is not None]
 
 
 class _Attend(torch.autograd.Function):
-    """Autograd of both ways: by itself past the dispatcher, and registered with the operator."""
+    """Autograd of the direct call; the operator's is registered from the same two functions."""
 
     @staticmethod
     def forward(ctx: Any, *arguments: Any) -> tuple[Tensor, Tensor]:
@@ -114,14 +118,14 @@ class _Attend(torch.autograd.Function):
         arguments = (q, k, v, plan, scale, relative, content, table, dropout, seed, backend)
         direct = not torch.is_grad_enabled() and not torch.compiler.is_compiling() and _alone((q, grad_out))
         call = _backward if direct else torch.ops.longspan.attend_backward
-        found = iter(call(grad_out, grad_lse, out, lse, *arguments))
-        dq, dk, dv = next(found), next(found), next(found)
-        terms = [None if x is None else next(found) for x in (relative, content, table)]
+        gradients = iter(call(grad_out, grad_lse, out, lse, *arguments))
+        dq, dk, dv = next(gradients), next(gradients), next(gradients)
+        terms = [None if x is None else next(gradients) for x in (relative, content, table)]
         return dq, dk, dv, None, None, *terms, None, None, None
 
 
 def _save(ctx: Any, inputs: Arguments, output: tuple[Tensor, Tensor]) -> None:
-    """Keeps for backward what it needs."""
+    """Keep what backward needs."""
     q, k, v, plan, scale, relative, content, table, dropout, seed, backend = inputs
     ctx.save_for_backward(*output, q, k, v, relative, content, table, seed, *plan)
     ctx.numbers = scale, dropout, backend
@@ -129,15 +133,15 @@ def _save(ctx: Any, inputs: Arguments, output: tuple[Tensor, Tensor]) -> None:
 
 
 def _operator_backward(ctx: Any, *grads: Tensor | None) -> tuple[Any, ...]:
-    """The same, but an operator wants one gradient for each tensor in a list."""
+    """The same, with one gradient for each tensor of a list, as operators require."""
     dq, dk, dv, _, *rest = _Attend.backward(ctx, *grads)
     return dq, dk, dv, [None] * len(PlanArrays._fields), *rest
 
 
 def _once(ctx: Any, *grads: Any) -> None:
     raise BackendError(
-        "Attention can be differentiated once, but a second derivative was asked for. "
-        "Use oracle() of longspan.engine.reference for higher derivatives, or leave out create_graph=True."
+        "Attention can be differentiated once, but a second derivative was requested. "
+        "Leave out create_graph=True."
     )
 
 

@@ -1,9 +1,9 @@
-"""The plan: a pattern compiled for concrete layouts into lists of tiles, which is all that kernels see."""
+"""The plan: a pattern compiled for concrete layouts into lists of tiles, all that kernels see of it."""
 
 from collections.abc import Hashable
 from dataclasses import dataclass, field, replace
 from functools import cached_property, lru_cache
-from typing import Any, NamedTuple, cast
+from typing import NamedTuple, cast
 
 import numpy as np
 import numpy.typing as npt
@@ -30,9 +30,9 @@ class PlanArrays(NamedTuple):
     class_start: Tensor
     "[C + 1] query tiles of class c: class_start[c] up to class_start[c + 1]."
     q_rows: Tensor
-    "[QT, 64] query rows, -1 behind the last; in each class every query row stands exactly once."
+    "[QT, 64] query rows, -1 after the last; each class holds every query row exactly once."
     k_rows: Tensor
-    "[KT, 64] existing key rows, -1 behind the last."
+    "[KT, 64] existing key rows, -1 after the last."
     entry_start: Tensor
     "[QT + 1] entries of query tile t: entry_start[t] up to entry_start[t + 1], the nearest key tile first."
     entries: Tensor
@@ -42,8 +42,8 @@ class PlanArrays(NamedTuple):
     label_tiles: Tensor
     "[LT, 64, 64] ranks of the pairs' labels in the class's list."
     label_kind: Tensor
-    """[LT] 1: a ramp, rank[i][j] = rank[i][0] + j, where pairs that are not allowed may have ranks outside of
-    the list, by at most 64; 0: any ranks, all inside the list."""
+    """[LT] 1: a ramp, rank[i][j] = rank[i][0] + j, where pairs that are not allowed may have ranks up to 64
+    outside the list; 0: any ranks, all inside the list."""
     label_start: Tensor
     "[C + 1] where each class's list of labels begins in label_list."
     label_list: Tensor
@@ -60,28 +60,40 @@ class PlanArrays(NamedTuple):
 
     def check(self, queries: int, keys: int, heads: int) -> "PlanArrays":
         """The arrays themselves if their shapes fit together; what kernels read is never taken on trust."""
-        classes, tiles, labels = self.class_start.numel(), self.q_rows.shape[0], self.label_tiles.shape[0]
-        shapes = {
-            "head_class": (heads,),
-            "class_start": (max(classes, 1),),
-            "q_rows": (tiles, TILE),
-            "k_rows": (self.k_rows.shape[0], TILE),
-            "entry_start": (tiles + 1,),
-            "entries": (self.entries.shape[0], 4),
-            "masks": (self.masks.shape[0], TILE),
-            "label_tiles": (labels, TILE, TILE),
-            "label_kind": (labels,),
-            "label_start": (max(classes, 1),),
-            "label_list": (self.label_list.numel(),),
-            "q_sites": (queries, 2),
-            "k_positions": (keys,),
+        classes = max(self.class_start.numel(), 1)
+        lengths = {
+            "head_class": heads,
+            "class_start": classes,
+            "entry_start": _length(self.q_rows) + 1,
+            "label_kind": _length(self.label_tiles),
+            "label_start": classes,
+            "q_sites": queries,
+            "k_positions": keys,
         }
         for name, array in self._asdict().items():
-            dtype = torch.int64 if name == "masks" else torch.int32
-            if array.shape != shapes[name] or array.dtype != dtype or not array.is_contiguous():
-                wanted = f"a contiguous {dtype} tensor of shape {shapes[name]}"
-                raise bad(name, wanted, f"{array.dtype} {tuple(array.shape)}", "Take the arrays of a Plan.")
+            dtype, row = array_format(name)
+            shape = (lengths.get(name, _length(array)), *row)
+            if array.shape != shape or array.dtype != dtype or not array.is_contiguous():
+                value = f"{array.dtype} {tuple(array.shape)}"
+                raise bad(
+                    name, f"a contiguous {dtype} tensor of shape {shape}", value, "Use a Plan's arrays."
+                )
         return self
+
+
+_ROWS = {
+    "q_rows": (TILE,),
+    "k_rows": (TILE,),
+    "entries": (4,),
+    "masks": (TILE,),
+    "label_tiles": (TILE, TILE),
+    "q_sites": (2,),
+}
+
+
+def array_format(name: str) -> tuple[torch.dtype, tuple[int, ...]]:
+    """The dtype of one of the PlanArrays and the shape of its rows; the native core must agree."""
+    return torch.int64 if name == "masks" else torch.int32, _ROWS.get(name, ())
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -95,7 +107,7 @@ class Plan:
     labels: Labels | None
     arrays: PlanArrays
     shares_keys: bool = False
-    "Whether a key row may stand in several documents: see `gathered`."
+    "Whether a key row may belong to several documents: see `gathered`."
     _moved: dict[torch.device, PlanArrays] = field(default_factory=dict)
 
     def to(self, device: torch.device | str) -> PlanArrays:
@@ -109,23 +121,23 @@ class Plan:
         return self._moved[where]
 
     def gathered(self, rows: IntArray, size: int) -> "Plan":
-        """The same plan for keys that stand elsewhere: key row i is row rows[i] of a tensor of `size` rows.
+        """The same plan for keys stored elsewhere: key row i is row rows[i] of a tensor of `size` rows.
 
-        Rows may stand in several documents, so texts that begin alike can share what they begin with, and at
-        the end of a document they may be -1, for none. Nothing can be differentiated by such a plan.
+        A row may belong to several documents, so that texts with a common prefix share its keys, and at the
+        end of a document it may be -1, for none. Such a plan cannot be differentiated.
 
         >>> from longspan.patterns import Full
-        >>> made = plan(Full(), Layout.packed([1, 1]), Layout.packed([2, 2]), heads=1)
-        >>> made.gathered(np.array([0, 1, 0, 2]), 3).arrays.k_rows[:, :2].tolist()
+        >>> cross = plan(Full(), Layout.packed([1, 1]), Layout.packed([2, 2]), heads=1)
+        >>> cross.gathered(np.array([0, 1, 0, 2]), 3).arrays.k_rows[:, :2].tolist()
         [[0, 1], [0, 2]]
         """
         if rows.shape != (self.keys.size,) or (rows.size and not -1 <= rows.min() <= rows.max() < size):
             raise bad("rows", f"{self.keys.size} row numbers below {size}, or -1", rows)
-        table = np.append(rows, -1)  # behind a tile's last row stands -1
+        table = np.append(rows, -1)  # padding (-1) finds the last
         tiles = table[self.arrays.k_rows.numpy()]
         if np.any(tiles[:, :1] < 0) or np.any((tiles[:, 1:] >= 0) & (tiles[:, :-1] < 0)):
-            raise bad("rows", f"-1 only behind a document's last row, and less than {TILE} times", rows)
-        positions = np.zeros(size + 1, np.int32)  # the last one for the rows that there are not
+            raise bad("rows", f"-1 only after a document's last row, and less than {TILE} times", rows)
+        positions = np.zeros(size + 1, np.int32)  # rows of -1 write to the last
         positions[rows] = self.keys.sites.position
         moved = {"k_rows": tiles, "k_positions": positions[:size]}
         arrays = self.arrays._replace(**{name: _tensor(name, array) for name, array in moved.items()})
@@ -138,7 +150,7 @@ class Plan:
 
     @cached_property
     def pairs_computed(self) -> int:
-        """Pairs that a kernel computes: it trims masked tiles by groups of rows, 6 with AVX-512, else 4."""
+        """Pairs that a kernel computes: it trims masked tiles by groups of rows (6 with AVX-512, else 4)."""
         groups = np.arange(0, TILE, GROUP)
         needed = np.logical_or.reduceat(_seen(self.arrays.masks), groups, axis=1)  # -> (M, 11, 64)
         width = TILE - needed[:, :, ::-1].argmax(axis=2) - needed.argmax(axis=2)
@@ -154,12 +166,12 @@ class Plan:
 
     def explain(self, dtype: torch.dtype = torch.float32, device: torch.device | str = "cpu") -> str:
         """The plan in words: classes, tiles, pairs, memory, and which backend would run."""
-        from longspan.engine.explain import explain  # it asks the backends, which know plans
+        from longspan.engine.explain import explain  # late: the backends it asks import this module
 
         return explain(self, dtype, torch.device(device))
 
     def _pairs(self, widths: IntArray) -> int:
-        """Pairs over all heads, where row i of a tile with mask x stands for widths[x][i] pairs."""
+        """Pairs over all heads, where row i of a tile with mask x counts as widths[x][i] pairs."""
         a = self.arrays
         rows, keys = (np.count_nonzero(table.numpy() >= 0, axis=1) for table in (a.q_rows, a.k_rows))
         key, mask, *_ = a.entries.numpy().T
@@ -214,8 +226,12 @@ def _plan(pattern: Pattern, queries: Layout, keys: Layout, heads: int, labels: L
     return Plan(pattern, queries, keys, heads, labels, PlanArrays(**arrays))
 
 
-def _tensor(name: str, array: npt.NDArray[Any]) -> Tensor:
-    dtype = np.int64 if name == "masks" else np.int32
+def _length(array: Tensor) -> int:
+    return array.shape[:1].numel()
+
+
+def _tensor(name: str, array: npt.NDArray[np.generic]) -> Tensor:
+    dtype = np.int64 if array_format(name)[0] == torch.int64 else np.int32
     with torch.inference_mode(False):  # the plan is cached and may be trained with later
         return torch.from_numpy(np.array(array, dtype, order="C"))
 

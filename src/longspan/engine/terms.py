@@ -1,4 +1,4 @@
-"""What may be added to a score by the label of its pair; the labels themselves belong to the plan."""
+"""Terms that are added to a score by the label of its pair; the labels themselves belong to the plan."""
 
 from dataclasses import dataclass
 
@@ -19,7 +19,7 @@ class RelativeKeys:
     relative: Tensor
     "(L, H, D): one key for each label and head."
     content: Tensor | None = None
-    "(H, D): added to every query before it meets the relative keys."
+    "(H, D): added to every query before its product with the relative keys."
 
     def __post_init__(self) -> None:
         _require("relative", self.relative, "(L, H, D)", 3)

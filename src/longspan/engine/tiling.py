@@ -22,12 +22,12 @@ Bits: TypeAlias = npt.NDArray[np.uint64]
 class Tiles:
     """T tiles, each of one document and sorted by position.
 
-    A tile is *even* if its positions are equally spaced. The sites of an even tile go on at that spacing
-    behind its last row, so that a short tile looks like a whole one; other tiles repeat their last row.
+    A tile is *even* if its positions are equally spaced. The sites of an even tile continue at that spacing
+    after its last row, so that a short tile looks like a whole one; other tiles repeat their last row.
     """
 
     rows: IntArray
-    "(T, 64) row numbers, -1 behind the last."
+    "(T, 64) row numbers, -1 after the last."
     sites: Site
     "(T, 64)"
     size: IntArray
@@ -42,7 +42,7 @@ class Tiles:
     def __len__(self) -> int:
         return self.size.size
 
-    def __getitem__(self, tiles: Any) -> "Tiles":
+    def __getitem__(self, tiles: IntArray | slice) -> "Tiles":
         return Tiles(*(getattr(self, column.name)[tiles] for column in fields(self)))
 
     @staticmethod
@@ -77,7 +77,7 @@ class Tiles:
         return np.where(self.even, same, -1)
 
     def spans(self, tiles: IntArray) -> Spans:
-        """What a pattern's reach may know of some query tiles."""
+        """What a pattern's reach may know about some query tiles."""
         size, site = self.size[tiles], self.sites
         marks = np.count_nonzero(site.marked[tiles] & (size[:, None] > COLUMN), axis=1)
         marked = marks == size
@@ -98,7 +98,7 @@ def query_tiles(site: Site, step: int, split: bool) -> Tiles:
         pieces = [(rows, lane + (i << 48), block) for i, (rows, lane, block) in enumerate(pieces)]
         rows, lane, block = (np.concatenate(column) for column in zip(*pieces, strict=True))
     tiles = _cut(site, rows, lane, block, step)
-    order = np.argsort(tiles.document, kind="stable")  # lane after lane: neighbours share key tiles
+    order = np.argsort(tiles.document, kind="stable")  # lane after lane: neighbors share key tiles
     return tiles if np.all(order[1:] > order[:-1]) else tiles[order]
 
 
@@ -109,31 +109,31 @@ def key_tiles(site: Site, step: int) -> Tiles:
     return _cut(site, rows[there], lane[there], block[there], step)
 
 
-def landmark_tiles(site: Site, chosen: BoolArray) -> Tiles:
-    """The chosen rows, as far as they exist, close together, by document."""
-    return _cut(site, *_gathered(site, np.flatnonzero(chosen & site.exists)), step=1)
+def landmark_tiles(site: Site, landmarks: BoolArray) -> Tiles:
+    """The landmarks that exist, gathered by document."""
+    return _cut(site, *_gathered(site, np.flatnonzero(landmarks & site.exists)), step=1)
 
 
 def candidates(
-    q: Tiles, chosen: IntArray, k: Tiles, reach: Reach, step: int
+    q: Tiles, tiles: IntArray, k: Tiles, reach: Reach, step: int
 ) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]:
-    """The (query tile, key tile) pairs, sorted, in which some chosen query tile may see some key."""
+    """The (query tile, key tile) pairs, sorted, in which one of the query `tiles` may see some key."""
     new = changes(k.lane)
     opens, lane = np.flatnonzero(new), np.cumsum(new) - 1  # the first key tile of each lane; lanes numbered
     tile, interval = np.nonzero(reach.lo <= reach.hi)
-    document = q.document[chosen[tile]]
+    document = q.document[tiles[tile]]
     first_lane = np.searchsorted(k.document[opens], document)
     lanes = np.searchsorted(k.document[opens], document, side="right") - first_lane
     owner, seen = ragged(first_lane, lanes)
     if step > 1:  # a dilated interval meets the lane of its own residue only
-        residue = np.where(reach.step[interval] == step, q.residue[chosen[tile]], -1)[owner]
+        residue = np.where(reach.step[interval] == step, q.residue[tiles[tile]], -1)[owner]
         match = (residue < 0) | (residue == k.residue[opens][seen])
         owner, seen = owner[match], seen[match]
     lo, hi = reach.lo[tile, interval][owner], reach.hi[tile, interval][owner]
     begin = np.searchsorted(_place(lane, k.hi), _place(seen, np.clip(lo, 0, FARTHEST)))
     end = np.searchsorted(_place(lane, k.lo), _place(seen, np.clip(hi, -1, FARTHEST)), side="right")
     item, key = ragged(begin, np.maximum(end - begin, 0))
-    pairs = np.sort(chosen[tile[owner[item]]] * len(k) + key)
+    pairs = np.sort(tiles[tile[owner[item]]] * len(k) + key)
     return np.divmod(pairs[changes(pairs)], max(len(k), 1))
 
 
@@ -149,8 +149,8 @@ def low(count: IntArray) -> Bits:
     return np.uint64(0xFFFF_FFFF_FFFF_FFFF) >> (TILE - count).astype(np.uint64)
 
 
-def distinct(*columns: npt.NDArray[Any]) -> tuple[IntArray, IntArray]:
-    """Number the distinct rows of some columns: where each first stands, and the number of every row."""
+def distinct(*columns: npt.NDArray[np.generic]) -> tuple[IntArray, IntArray]:
+    """Number the distinct rows of some columns: where each first appears, and the number of every row."""
     order = np.lexsort(columns)
     new = changes(*(column[order] for column in columns))
     number = np.empty(order.size, np.int64)
@@ -158,8 +158,8 @@ def distinct(*columns: npt.NDArray[Any]) -> tuple[IntArray, IntArray]:
     return order[new], number
 
 
-def changes(*columns: npt.NDArray[Any]) -> BoolArray:
-    """Where a row of some columns differs from the row before; the first does."""
+def changes(*columns: npt.NDArray[np.generic]) -> BoolArray:
+    """Where a row of some columns differs from the row before it; the first always does."""
     new = np.ones(columns[0].size, bool)
     new[1:] = columns[0][1:] != columns[0][:-1]
     for column in columns[1:]:
@@ -192,7 +192,7 @@ def _place(lane: IntArray, position: IntArray) -> npt.NDArray[np.int64]:
 
 
 def _rank(lane: IntArray) -> IntArray:
-    """How many of the same lane stand before, in a list sorted by lane."""
+    """How many of the same lane come before, in a list sorted by lane."""
     start = np.flatnonzero(changes(lane))
     return np.arange(lane.size) - np.repeat(start, np.diff(start, append=lane.size))
 
@@ -200,16 +200,16 @@ def _rank(lane: IntArray) -> IntArray:
 def _in_lanes(site: Site, step: int) -> tuple[IntArray, IntArray, IntArray]:
     """All rows by lane and position; their lanes; their blocks of 64 in the lane.
 
-    A lane is a document and a residue. Rows that stand where another row stands (as in joined layouts) make
-    lanes of their own, or they would thin out the tiles of a plain document.
+    A lane is a document and a residue. Rows at the position of another row (as in joined layouts) form lanes
+    of their own, or they would thin out the tiles of a plain document.
     """
     place, lane = _place(site.document, site.position), site.document.astype(np.int64)
     rows, ordered = np.arange(lane.size), np.all(place[1:] > place[:-1])
     if not ordered:
         rows = np.argsort(place, kind="stable")
-        again = np.zeros(lane.size, bool)
-        again[rows[1:]] = place[rows[1:]] == place[rows[:-1]]
-        lane = lane * 2 + again
+        repeated = np.zeros(lane.size, bool)
+        repeated[rows[1:]] = place[rows[1:]] == place[rows[:-1]]
+        lane = lane * 2 + repeated
     lane = lane * step + site.position % step
     if step > 1 or not ordered:
         rows = rows[np.argsort(lane[rows], kind="stable")]

@@ -9,7 +9,7 @@ from time import perf_counter
 import torch
 from torch.nn import functional as F
 
-from longspan.engine.backends import native_module
+from longspan import native
 from longspan.engine.call import attention
 from longspan.engine.plan import plan
 from longspan.errors import bad
@@ -68,7 +68,7 @@ def measure(config: EncoderConfig | Stack, call: AttentionSpec) -> Speed:
     up, down = Linear(config.width, config.feed_forward), Linear(config.feed_forward, config.width)
     act = activation(config.activation)
     wide = up(x)
-    fused = act is F.gelu and native_module() is not None
+    fused = act is F.gelu and native.core() is not None
     return Speed(
         attention=attended,
         linear=4 * rows * config.width * config.feed_forward / _seconds(lambda: down(up(x))) / 1e9,

@@ -6,7 +6,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
 
-from longspan.engine import backends
+from longspan import native as compiled
 from longspan.nn.activations import Activation
 
 PAGE = 1024
@@ -69,8 +69,7 @@ def native(x: Tensor, weight: Tensor) -> ModuleType | None:
     plain = type(x) is Tensor and weight.is_contiguous() and weight.dtype in (torch.float32, torch.int8)
     if not fits or not plain or x.dtype == torch.float64 or torch.compiler.is_compiling():
         return None
-    core = backends.native_module()
-    return core if core is not None and core.serves_linear(weight.dtype) else None
+    return compiled.core() if compiled.serves_linear(weight.dtype) else None
 
 
 def natively(
@@ -84,15 +83,14 @@ def natively(
     plus: Tensor | None,
 ) -> Tensor:
     """then(x W' + b) + plus by the native core: a row has the same bits whatever rows stand beside it."""
-    core, fused, outputs = backends.native_module(), then in (None, F.gelu), len(weight)
-    assert core is not None
+    fused, outputs = then in (None, F.gelu), len(weight)
     room = into
     if room is None or room.dtype != torch.float32 or room.stride(1) != 1:
         apart = outputs + 16 * (
             then is not None and outputs % PAGE == 0
         )  # read by another layer, not returned
         room = torch.empty(len(x), apart)[:, :outputs]
-    core.linear(
+    compiled.linear(
         _rows(x),
         weight,
         bias,

@@ -6,7 +6,7 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from longspan.engine import backends
+from longspan import native
 from longspan.errors import BackendError, bad
 from longspan.nn.activations import Activation
 from longspan.nn.linear import Linear, after, natively, wide
@@ -45,8 +45,7 @@ class QuantizedLinear(nn.Module):
         scales = weight.abs().amax(1).clamp_(min=SMALLEST) / WEIGHT_STEPS
         bias = torch.zeros(outputs) if linear.bias is None else wide(linear.bias.detach()).clone()
         self.register_buffer("bias", bias, persistent=False)
-        core = backends.native_module()
-        self._torch = None if core and core.serves_linear(torch.int8) else TorchBytes(weight, scales)
+        self._torch = None if native.serves_linear(torch.int8) else TorchBytes(weight, scales)
         if self._torch is None:
             whole = (weight / scales[:, None]).round_().to(torch.int8)
             self.register_buffer("weight", whole, persistent=False)

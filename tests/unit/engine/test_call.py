@@ -5,16 +5,16 @@ import torch
 from torch import Tensor
 
 from longspan.engine import backends
-from longspan.engine.backends import BACKENDS, Missing, choose, load
+from longspan.engine.backends import BACKENDS, Missing, load, select
 from longspan.engine.backends.base import Problem
 from longspan.engine.call import attention, attention_weights
 from longspan.engine.labels import ClippedDistance
 from longspan.engine.plan import plan
-from longspan.engine.reference import oracle
 from longspan.engine.terms import ScoreTable
 from longspan.errors import BackendError, InputError
 from longspan.layout import Layout
 from longspan.patterns import Causal, Full, GlobalTokens, Window
+from oracle import oracle
 
 ROWS = Layout.packed([20, 9], marked=[[0], []])
 PATTERN = Window((1, 4)) | GlobalTokens()
@@ -91,7 +91,7 @@ def test_a_backend_that_refuses_says_why() -> None:
 def test_every_reason_is_listed_when_no_backend_is_left() -> None:
     q = torch.zeros(29, 2, 4, dtype=torch.complex64)
     with pytest.raises(BackendError, match=r"native: .* tiled: does not know torch.complex64.* dense: "):
-        choose(Problem(q, q, q, PLAN.arrays, 1.0))
+        select(Problem(q, q, q, PLAN.arrays, 1.0))
 
 
 def test_a_backend_that_is_not_installed_is_passed_over(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -106,7 +106,7 @@ def test_a_backend_that_is_not_installed_is_passed_over(monkeypatch: pytest.Monk
 
 def test_the_first_backend_that_can_is_chosen() -> None:
     q, k, v = three(dtype=torch.float64)
-    chosen = choose(Problem(q, k, v, PLAN.arrays, 1.0))
+    chosen = select(Problem(q, k, v, PLAN.arrays, 1.0))
     assert chosen.name == next(n for n in BACKENDS if not load(n).refuses(Problem(q, k, v, PLAN.arrays, 1.0)))
 
 

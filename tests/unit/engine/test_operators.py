@@ -118,13 +118,21 @@ def test_fake_tensors_pass_without_computing() -> None:
     assert (tuple(lse.shape), lse.dtype) == ((75, HEADS), torch.float32)
 
 
-@pytest.mark.parametrize("backend", ["", "tiled", "dense"])
-def test_autocast_changes_nothing_inside(backend: str) -> None:
+@pytest.mark.parametrize("backend", [None, "tiled", "dense"])
+def test_autocast_changes_nothing_inside(backend: str | None) -> None:
     given = problem(dtype=torch.bfloat16, dropout=0.0)
     plain = attend(given, backend)
     with torch.autocast("cpu", torch.bfloat16):
         for found, expected in zip(attend(given, backend), plain, strict=True):
             assert torch.equal(found, expected)
+
+
+@pytest.mark.parametrize("backend", [None, "tiled", "dense"])
+def test_autocast_changes_nothing_where_nothing_is_differentiated(backend: str | None) -> None:
+    q, k, v = (random(75, HEADS, SIZE, dtype=torch.float32).detach() for _ in "qkv")
+    expected = attention(q, k, v, plan_of(70), backend=backend)
+    with torch.autocast("cpu", torch.bfloat16):
+        assert torch.equal(attention(q, k, v, plan_of(70), backend=backend), expected)
 
 
 def test_a_mode_that_watches_operators_sees_one() -> None:

@@ -1,4 +1,4 @@
-"""The definition in longspan/models/poolingformer.py, written out token by token and slot by slot."""
+"""The definition in longspan/families/poolingformer/model.py, written out token by token and slot by slot."""
 
 from typing import Any, NamedTuple
 

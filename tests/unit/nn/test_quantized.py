@@ -9,7 +9,7 @@ import torch
 
 import longspan
 from helpers import without_native
-from longspan.engine import backends
+from longspan import native
 from longspan.errors import BackendError, InputError
 from longspan.nn.linear import Linear
 from longspan.nn.quantized import STEPS, WEIGHT_STEPS, QuantizedLinear, is_quantized, quantize
@@ -21,12 +21,11 @@ SIZES = ((7, 13), (64, 48), (97, 31), (384, 5))
 @pytest.fixture(autouse=True, params=["native", "torch"])
 def way(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> Iterator[str]:
     """Each test with the native core's layers and with torch's."""
-    core = backends.native_module()
     if request.param == "torch":
         without_native(monkeypatch)
         if "fbgemm" not in torch.backends.quantized.supported_engines:
             pytest.skip("torch has no fbgemm here")
-    elif core is None or not core.serves_linear(torch.int8):
+    elif not native.serves_linear(torch.int8):
         pytest.skip("the native core is not built, or torch is faster here")
     with torch.no_grad():
         yield request.param
@@ -92,12 +91,11 @@ def test_sums_of_the_largest_values_do_not_overflow(inputs: int) -> None:
 
 @pytest.mark.parametrize("target", ["avx512", "avx2", "scalar"])
 def test_every_instruction_set_computes_the_same(way: str, target: str) -> None:
-    core = backends.native_module()
-    if way == "torch" or core is None or target not in core._native.targets():
+    if way == "torch" or target not in native.targets():
         pytest.skip("not run here")
     layer, x = QuantizedLinear(drawn(97, 31)), torch.randn(67, 97)
     expected = layer(x)
-    with core.force_target(target):
+    with native.force_target(target):
         torch.testing.assert_close(
             layer(x), expected, rtol=1e-3, atol=1e-3
         )  # a step may be rounded otherwise

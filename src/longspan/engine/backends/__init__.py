@@ -1,12 +1,9 @@
-"""The backends in the order they are tried; which one serves depends on the problem and what is installed."""
+"""The backends in the order they are tried; the problem and what is installed decide which one runs."""
 
 from functools import cache
 from importlib import import_module
-from types import ModuleType
 
-from torch import Tensor
-
-from longspan.engine.backends.base import Backend, Gradients, Problem
+from longspan.engine.backends.base import Backend, Problem
 from longspan.errors import BackendError, bad
 
 BACKENDS = {
@@ -17,55 +14,40 @@ BACKENDS = {
 
 
 class Missing:
-    """Stands for a backend that cannot be imported, and says why."""
+    """A backend that cannot be imported, and why."""
 
-    def __init__(self, name: str, error: ImportError) -> None:
-        self.name, self.reason = name, f"is not installed ({error})"
+    def __init__(self, error: ImportError) -> None:
+        self.reason = f"is not installed ({error})"
 
     def refuses(self, problem: Problem) -> list[str]:
         return [self.reason]
 
-    def forward(self, problem: Problem) -> tuple[Tensor, Tensor]:
-        raise BackendError(f"The backend {self.name!r} {self.reason}.")
-
-    def backward(
-        self, problem: Problem, out: Tensor, lse: Tensor, grad_out: Tensor, grad_lse: Tensor | None
-    ) -> Gradients:
-        raise BackendError(f"The backend {self.name!r} {self.reason}.")
-
 
 @cache
-def load(name: str) -> Backend:
+def load(name: str) -> Backend | Missing:
     """The backend of that name, imported on first use."""
     module, attribute = BACKENDS[name].split(":")
     try:
         backend: Backend = getattr(import_module(module), attribute)()
     except ImportError as error:
-        return Missing(name, error)
+        return Missing(error)
     return backend
 
 
-def native_module() -> ModuleType | None:
-    """The native core's module, which has more than attention, if it is built."""
-    if "native" not in BACKENDS or isinstance(load("native"), Missing):
-        return None
-    return import_module("longspan.engine.backends.native")
-
-
 def known(name: str) -> str:
-    """The name itself if a backend bears it, else an error that lists those that exist."""
+    """The name itself if it is a backend's; else an error that lists the backends."""
     if name not in BACKENDS:
-        raise bad("backend", f"one of {', '.join(BACKENDS)}", name, "Leave it out to have one chosen.")
+        raise bad("backend", f"one of {', '.join(BACKENDS)}", name, "Leave it out to have one selected.")
     return name
 
 
-def choose(problem: Problem, name: str | None = None) -> Backend:
-    """The first backend that does not refuse, or the named one; the reasons of all if none is left."""
+def select(problem: Problem, name: str | None = None) -> Backend:
+    """The first backend that does not refuse, or the named one; if none is left, an error says why."""
     reasons = []
     for candidate in BACKENDS if name is None else [known(name)]:
         backend = load(candidate)
         refusal = backend.refuses(problem)
-        if not refusal:
+        if not refusal and not isinstance(backend, Missing):
             return backend
         reasons.append(f"{candidate}: {'; '.join(refusal)}.")
     raise BackendError(f"No backend can do this attention. {' '.join(reasons)}")

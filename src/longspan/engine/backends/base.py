@@ -1,4 +1,4 @@
-"""What every backend gets and gives, and the two small readings of a plan they share."""
+"""What every backend takes and returns, and how the portable ones read the masks of a plan."""
 
 from typing import NamedTuple, Protocol
 
@@ -22,7 +22,7 @@ class Problem(NamedTuple):
     content: Tensor | None = None  # (H, D)
     table: Tensor | None = None  # (L, H)
     dropout: float = 0.0
-    seed: Tensor | None = None  # int64 scalar, given whenever dropout > 0
+    seed: Tensor | None = None  # int64 scalar, present whenever dropout > 0
 
 
 class Gradients(NamedTuple):
@@ -37,13 +37,13 @@ class Gradients(NamedTuple):
 
 
 class Backend(Protocol):
-    """A way to compute attention: it may refuse a problem, with reasons, but never changes a result."""
+    """A way to compute attention; it may refuse a problem, with reasons, but never changes a result."""
 
     @property
     def name(self) -> str: ...
 
     def refuses(self, problem: Problem) -> list[str]:
-        """Why it cannot do this problem; empty if it can."""
+        """Why it cannot solve this problem; empty if it can."""
 
     def forward(self, problem: Problem) -> tuple[Tensor, Tensor]:
         """out (N, H, D) in the dtype of q, contiguous, and lse (N, H) in the dtype of the arithmetic."""
@@ -51,11 +51,11 @@ class Backend(Protocol):
     def backward(
         self, problem: Problem, out: Tensor, lse: Tensor, grad_out: Tensor, grad_lse: Tensor | None
     ) -> Gradients:
-        """Gradients from what forward gave and the gradients of that."""
+        """Gradients of the inputs, from what forward returned and the gradients of that."""
 
 
 def arithmetic(dtype: torch.dtype) -> torch.dtype:
-    """The dtype computed in; half types are widened: a bfloat16 matmul may trap on a CPU that claims AMX."""
+    """The dtype to compute in. Half types are widened: a bfloat16 matmul may trap on CPUs that claim AMX."""
     return torch.float64 if dtype == torch.float64 else torch.float32
 
 
@@ -70,7 +70,7 @@ def pack(bits: Tensor) -> Tensor:
 
 
 def allowed(arrays: PlanArrays, entries: Tensor) -> Tensor:
-    """Bit rows of the real pairs that entries (..., 4) allow: (..., 64) int64; mask -2 allows none."""
+    """Bit rows of the real pairs that entries (..., 4) allow, (..., 64) int64; mask -2 allows none."""
     key_tile, mask = entries[..., 0], entries[..., 1]
     none_and_all = torch.tensor([[0], [-1]], device=arrays.masks.device).expand(2, 64)
     pool = torch.cat([arrays.masks, none_and_all])  # masks -2 and -1 find the last two rows

@@ -6,13 +6,13 @@ import numpy as np
 import torch
 from torch import Tensor
 
-SEGMENT = 64  # entries of one query tile computed at once; longer rows are merged by log-sum-exp
+SEGMENT = 64  # entries of one query tile computed at once; longer lists are merged by log-sum-exp
 SCORES = 2**21  # scores of one chunk: 8 MB of float32
-PADDING = 0.25  # at most this part of a chunk's entries is padding
+PADDING = 0.25  # at most this fraction of a chunk's entries is padding
 
 
 class Chunk(NamedTuple):
-    """Query tiles with their entries: padding in front, then those that need a mask, then the others."""
+    """Query tiles with their entries: padding first, then those that need a mask, then the others."""
 
     tiles: Tensor  # (T,) query tiles
     entries: Tensor  # (T, E) entry numbers, -1 for padding
@@ -33,7 +33,7 @@ def chunks(entries: Tensor, start: Tensor, whole: Tensor, heads: int) -> list[Ch
     masked = np.diff(np.append(0, np.cumsum(~plain[order]))[np.append(unit, len(tile))])
     segment = rank[unit] // SEGMENT
     queue = np.lexsort((-masked, -size, segment))
-    found, at = [], 0
+    parts, at = [], 0
     while at < len(queue):
         widest = size[queue[at]]
         members = queue[at : at + max(1, SCORES // (heads * 64 * 64 * widest))]
@@ -44,6 +44,6 @@ def chunks(entries: Tensor, start: Tensor, whole: Tensor, heads: int) -> list[Ch
         number = np.where(column >= 0, order[unit[members][:, None] + np.maximum(column, 0)], -1)
         tiles, numbers = (torch.tensor(x, device=entries.device) for x in (tile[unit[members]], number))
         first_plain = int((blank + masked[members]).max())
-        found.append(Chunk(tiles, numbers, first_plain, first=bool(segment[members[0]] == 0)))
+        parts.append(Chunk(tiles, numbers, first_plain, first=bool(segment[members[0]] == 0)))
         at += len(members)
-    return found
+    return parts

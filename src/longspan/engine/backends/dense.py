@@ -1,4 +1,4 @@
-"""The oracle as a backend: whole matrices decoded from the plan. For checking and looking, not for speed."""
+"""The reference as a backend: whole matrices decoded from the plan. For checking, not for speed."""
 
 import torch
 from torch import Tensor
@@ -38,13 +38,13 @@ class Dense:
         count, label, keep = _matrices(wide)
         probability, _ = reference.softmax(_scores(wide, count, label))
         grad_out = grad_out.to(wide.q.dtype)
-        pull = torch.einsum("nhd,khd->hnk", grad_out, wide.v)  # gradient of the probabilities
+        grad_probability = torch.einsum("nhd,khd->hnk", grad_out, wide.v)
         if keep is not None:
-            pull = pull * keep
-        mean = (pull * probability).sum(-1, keepdim=True)
+            grad_probability = grad_probability * keep
+        mean = (grad_probability * probability).sum(-1, keepdim=True)
         if grad_lse is not None:
             mean = (mean - grad_lse.T.unsqueeze(-1)).masked_fill(lse.T.unsqueeze(-1) == -torch.inf, 0)
-        grad_score = probability * (pull - mean)
+        grad_score = probability * (grad_probability - mean)
         grad_v = torch.einsum("hnk,nhd->khd", probability if keep is None else probability * keep, grad_out)
         grad_k = torch.einsum("hnk,nhd->khd", grad_score, wide.q) * wide.scale
         grad_q = torch.einsum("hnk,khd->nhd", grad_score, wide.k) * wide.scale
@@ -64,15 +64,15 @@ def _matrices(wide: Problem) -> tuple[Tensor, Tensor | None, Tensor | None]:
 
 
 def decode(arrays: PlanArrays, rows: Tensor | None = None) -> tuple[Tensor, Tensor | None]:
-    """What a plan counts and labels in each class, for all query rows or some distinct ones: (C, R, K)."""
+    """The counts and labels of each class, for all query rows or some distinct ones: (C, R, K)."""
     queries, keys, classes = len(arrays.q_sites), len(arrays.k_positions), len(arrays.class_start) - 1
     rows = torch.arange(queries, device=arrays.q_rows.device) if rows is None else rows
-    slot = torch.full((queries + 1,), -1, device=rows.device)  # row -1 (padding) finds the last, added one
+    slot = torch.full((queries + 1,), -1, device=rows.device)  # padding (row -1) finds the last
     slot[rows] = torch.arange(len(rows), device=rows.device)
     slots = slot[arrays.q_rows]  # (QT, 64)
     tile, class_of = _owner(arrays.entry_start), _owner(arrays.class_start)
-    chosen = (slots >= 0).any(1)[tile]
-    tile, entries = tile[chosen], arrays.entries[chosen]
+    needed = (slots >= 0).any(1)[tile]
+    tile, entries = tile[needed], arrays.entries[needed]
     pairs = unpack(allowed(arrays, entries)) & (slots[tile] >= 0).unsqueeze(-1)  # (E, 64, 64)
     e, i, j = pairs.nonzero(as_tuple=True)
     place = (class_of[tile[e]], slots[tile[e], i], arrays.k_rows[entries[e, 0], j].long())
@@ -87,7 +87,7 @@ def decode(arrays: PlanArrays, rows: Tensor | None = None) -> tuple[Tensor, Tens
 
 
 def _owner(start: Tensor) -> Tensor:
-    """Which of the ranges between consecutive starts each element lies in."""
+    """The range between consecutive starts that each element lies in."""
     return torch.repeat_interleave(torch.arange(len(start) - 1, device=start.device), start.diff())
 
 
@@ -108,7 +108,7 @@ def _scores(wide: Problem, count: Tensor, label: Tensor | None) -> Tensor:
 def _term_gradients(
     wide: Problem, grad_score: Tensor, label: Tensor | None
 ) -> tuple[Tensor | float, Tensor | None, Tensor | None, Tensor | None]:
-    """What the terms send back: to q, to the relative keys, to the content and to the table."""
+    """The terms' part of the gradient of q; the gradients of relative, content and table."""
     if label is None or (wide.relative is None and wide.table is None):
         return 0.0, None, None, None
     size = len(wide.table if wide.relative is None else wide.relative)  # type: ignore[arg-type]

@@ -33,12 +33,11 @@ class Tiled:
     def backward(
         self, problem: Problem, out: Tensor, lse: Tensor, grad_out: Tensor, grad_lse: Tensor | None
     ) -> Gradients:
-        given = (problem.q, problem.k, problem.v, problem.relative, problem.content, problem.table)
-        total = Gradients(*(x if x is None else x.new_zeros(x.shape) for x in given))  # type: ignore[arg-type]
+        inputs = (problem.q, problem.k, problem.v, problem.relative, problem.content, problem.table)
+        total = Gradients(*(x if x is None else x.new_zeros(x.shape) for x in inputs))  # type: ignore[arg-type]
         empty = lse == -torch.inf
-        mean = (out.to(lse.dtype) * grad_out).sum(
-            -1
-        )  # (N, H): the softmax lets only differences from it through
+        # (N, H): softmax passes on only differences from it
+        mean = (out.to(lse.dtype) * grad_out).sum(-1)
         mean = mean if grad_lse is None else (mean - grad_lse).masked_fill_(empty, 0)
         lse = lse.masked_fill(empty, torch.inf)  # exp(score - inf) is 0
         for group in _groups(problem):
@@ -94,7 +93,7 @@ class _Group:
         self.labels = arrays.label_list[low:high].long()
         self.terms = self._take_terms()
         if problem.seed is not None:
-            document, position = arrays.q_sites[self.q_rows].unbind(-1)  # padding reads some row, in vain
+            document, position = arrays.q_sites[self.q_rows].unbind(-1)  # padding reads some row, unused
             head = self.head_numbers.to(torch.int32)[:, None, None]
             self.row_hash = row_hash(problem.seed, document, position, head)  # (h, T, 64)
             self.key_hash = key_hash(arrays.k_positions[self.k_rows])  # (KT, 64)
@@ -117,7 +116,7 @@ class _Group:
         return tiles.view(len(tiles), *rows.shape, x.shape[-1])
 
     def _query_rows(self, tiles: Tensor) -> Tensor:
-        """(h, T, 64, ...) -> (N, h, ...): each query row stands in exactly one tile."""
+        """(h, T, 64, ...) -> (N, h, ...): each query row is in exactly one tile."""
         flat = self.q_rows.flatten()
         real = (flat >= 0).nonzero().squeeze(1)
         place = torch.empty_like(real).index_copy_(0, flat[real], real)
@@ -201,13 +200,13 @@ class _Group:
         terms = _Terms(*(x if x is None else torch.zeros_like(x) for x in self.terms))
         for chunk in self.chunks:
             at, step = chunk.tiles, self._step(chunk)
-            pulled = out.index_select(1, at).flatten(0, 1)
-            weight, grad_score = self._score_gradient(step, pulled, lse[:, at], mean[:, at])
+            grad_tiles = out.index_select(1, at).flatten(0, 1)
+            weight, grad_score = self._score_gradient(step, grad_tiles, lse[:, at], mean[:, at])
             to_query = torch.bmm(grad_score.flatten(0, 1), step.k).view(-1, len(at), *self.q.shape[2:])
             if step.rank is not None:
                 to_query += self._add_terms(terms, step.q, step.rank, grad_score)
             grad_q.index_add_(1, at, to_query)
-            for sums, left, right in ((grad_k, grad_score, step.q), (grad_v, weight, pulled)):
+            for sums, left, right in ((grad_k, grad_score, step.q), (grad_v, weight, grad_tiles)):
                 part = torch.bmm(left.flatten(0, 1).transpose(1, 2), right)
                 sums.index_add_(1, step.keys, part.view(len(sums), -1, *sums.shape[2:]))
         total.q[:, self.heads] = self._query_rows(grad_q.mul_(self.problem.scale)).to(total.q.dtype)
@@ -218,7 +217,7 @@ class _Group:
     def _score_gradient(
         self, step: _Step, grad_out: Tensor, lse: Tensor, mean: Tensor
     ) -> tuple[Tensor, Tensor]:
-        """One chunk's probabilities as they weighed the values, and the gradient of its scores."""
+        """One chunk's probabilities after dropout, and the gradient of its scores."""
         weight = step.score.sub_(lse).exp_()
         step.masked.masked_fill_(step.forbidden, 0)
         grad_weight = torch.bmm(grad_out, step.v.transpose(1, 2)).view_as(weight)
@@ -229,7 +228,7 @@ class _Group:
         return weight.mul_(keep), grad_score
 
     def _add_terms(self, sums: _Terms, q: Tensor, rank: Tensor, grad_score: Tensor) -> Tensor | float:
-        """Adds one chunk to the terms' gradients; what comes back to its queries, (h, T, 64, D)."""
+        """Adds one chunk to the terms' gradients; their part of its queries' gradient, (h, T, 64, D)."""
         by_label = grad_score.new_zeros(*grad_score.shape[:3], len(self.labels))
         by_label.scatter_add_(3, rank, grad_score)
         if sums.table is not None:
@@ -255,11 +254,11 @@ class _Group:
 
 
 def _groups(problem: Problem) -> Iterator[_Group]:
-    """The heads, cut where their classes differ; none if no pair is allowed at all."""
+    """The heads by class; none if no pair is allowed at all."""
     arrays = problem.arrays
     if len(arrays.entries):
         kinds = arrays.head_class.tolist()
         for kind in range(len(arrays.class_start) - 1):
-            heads = [head for head, one in enumerate(kinds) if one == kind]
+            heads = [head for head, its_kind in enumerate(kinds) if its_kind == kind]
             for begin in range(0, len(heads), HEADS):
                 yield _Group(problem, heads[begin : begin + HEADS], kind)

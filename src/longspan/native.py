@@ -1,0 +1,142 @@
+"""The one door to the compiled core, longspan._native: how it is loaded, and how tensors become addresses."""
+
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from contextvars import ContextVar
+from functools import cache
+from types import ModuleType
+
+import torch  # before the core, which then shares torch's OpenMP threads
+from torch import Tensor
+
+from longspan.errors import bad
+
+ABI = 3
+LARGEST_HEAD = 1024
+DTYPES = {torch.float32: 0, torch.bfloat16: 1, torch.float16: 2}
+
+View = tuple[int, ...]
+"""Address and strides of a tensor."""
+Arguments = tuple[list[int], View, View, View, int, int, float, list[int], float, int, int, str]
+
+_target: ContextVar[str] = ContextVar("longspan_target", default="")  # empty: the best this CPU can run
+
+
+def core() -> ModuleType | None:
+    """The compiled core, None where it is not built; imported on first use."""
+    loaded = _loaded()
+    return None if isinstance(loaded, str) else loaded
+
+
+def load() -> ModuleType:
+    """The compiled core; an ImportError says why there is none."""
+    loaded = _loaded()
+    if isinstance(loaded, str):
+        raise ImportError(loaded)
+    return loaded
+
+
+@cache
+def _loaded() -> ModuleType | str:
+    """The core, or what keeps it from being used."""
+    try:
+        import longspan._native as _native
+    except ImportError as error:
+        return str(error)
+    if _native.abi_version() != ABI:
+        return f"longspan._native has ABI {_native.abi_version()}, but {ABI} is needed; reinstall longspan"
+    return _native
+
+
+def targets() -> list[str]:
+    """The instruction sets that the core can use on this CPU, the best first; none if it is not built."""
+    return [] if (loaded := core()) is None else list(loaded.targets())
+
+
+@contextmanager
+def force_target(name: str | None) -> Iterator[None]:
+    """Run the kernels of one instruction set ("scalar", "avx2", "avx512"); None: the best there is."""
+    if name is not None and name not in load().targets():
+        raise bad("target", f"one of {', '.join(targets())}", name, "Others cannot run on this machine.")
+    token = _target.set(name or "")
+    try:
+        yield
+    finally:
+        _target.reset(token)
+
+
+def arguments(
+    plan: Sequence[Tensor],
+    q: Tensor,
+    k: Tensor,
+    v: Tensor,
+    scale: float,
+    terms: Sequence[Tensor | None],
+    dropout: float,
+    seed: Tensor | None,
+) -> Arguments:
+    """What the core's `forward` and `backward` both begin with.
+
+    `plan` holds the arrays of csrc/plan_arrays.h, `terms` relative, content and table in contiguous float32.
+    Only addresses are passed on, so every tensor must outlive the call.
+    """
+    relative, _, table = terms
+    labelled = table if relative is None else relative
+    return (
+        [x.data_ptr() for x in plan] + [x.size(0) for x in plan],
+        view(q),
+        view(k),
+        view(v),
+        DTYPES[q.dtype],
+        q.size(2),
+        scale,
+        [*(address(x) for x in terms), 0 if labelled is None else labelled.size(0)],
+        dropout,
+        0 if seed is None else int(seed) & (2**64 - 1),
+        torch.get_num_threads(),
+        _target.get(),
+    )
+
+
+def linear(
+    x: Tensor,
+    weight: Tensor,
+    bias: Tensor | None,
+    *,
+    scales: Tensor | None,
+    plus: Tensor | None,
+    gelu: bool,
+    into: Tensor,
+) -> None:
+    """into = act(x weight' + bias) + plus; with `scales` the weights are int8, times the scale of their row.
+
+    Rows of float32, elements of a row side by side; `weight` contiguous. The caller has checked shapes.
+    """
+    addresses = [address(t) for t in (x, weight, scales, bias, plus, into)]
+    strides = [0 if t is None else t.stride(0) for t in (x, plus, into)]
+    sizes = [*strides, x.size(0), weight.size(1), weight.size(0)]
+    load().linear(addresses, sizes, gelu, torch.get_num_threads(), _target.get())
+
+
+def serves_linear(dtype: torch.dtype) -> bool:
+    """Whether the core is built and computes layers with weights of this dtype faster than torch.
+
+    float32: where AVX2 is the best there is. With AVX-512 torch's library reaches more than ours was ever
+    measured to, and without AVX2 ours is plain C++. int8: unless the processor has VNNI, which torch uses.
+    """
+    loaded = core()
+    if loaded is None:
+        return False
+    if dtype == torch.int8:
+        return not loaded.features()["avx512vnni"]
+    return (_target.get() or loaded.targets()[0]) == "avx2"
+
+
+def address(x: Tensor | None) -> int:
+    """Where a tensor's first element lies; 0 for none."""
+    return 0 if x is None else x.data_ptr()
+
+
+def view(x: Tensor) -> View:
+    """A tensor of any strides, as the core takes it."""
+    return (x.data_ptr(), *x.stride())
