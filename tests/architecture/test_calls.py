@@ -8,8 +8,8 @@ import pytest
 import torch
 
 from longspan import native
-from longspan.layout import Layout
 from longspan.families.longformer.model import Longformer, LongformerConfig
+from longspan.layout import Layout
 
 MOST = 6
 """forward, the stack of layers, a layer, its attention, `attention`, the backend: each calls the next."""

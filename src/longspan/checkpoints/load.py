@@ -93,7 +93,8 @@ def load_model(
     unused = () if own else family.unused_modules(class_name)
     match = match_weights(model, table, weights, unused=unused)
     drawn = settle(match, place, ignore_mismatched_sizes=ignore_mismatched_sizes)
-    assign(model, match, drawn, weights, wanted or stored_dtype(match, weights, place))
+    stored = stored_dtype(match, weights, place)
+    assign(model, match, drawn, weights, wanted or stored)
     return LoadedModel(
         model=model.eval(),
         config=raw,

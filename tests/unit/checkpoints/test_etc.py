@@ -231,7 +231,7 @@ def test_fields_that_are_absent_mean_what_etcmodel_means(tmp_path: Path) -> None
 def test_a_weight_that_is_missing_is_named(lost: str, tmp_path: Path) -> None:
     tensors = {name: value for name, value in variables(SMALL).items() if not name.endswith(lost)}
     written(tmp_path, SMALL, tensors)
-    with pytest.raises(CheckpointError, match=r"it lacks \d tensors of the body"):
+    with pytest.raises(CheckpointError, match=r"it lacks \d tensors of the backbone"):
         load_model(tmp_path)
 
 

@@ -93,7 +93,7 @@ def test_what_transformers_would_compute_differently_it_does_not_find(
 ) -> None:
     save_model(build(config, "fill"), tmp_path)
     assert config_of(tmp_path)["model_type"].startswith("longspan-")
-    assert all(name.startswith(("backbone.", "fill.")) for name in tensors(tmp_path))
+    assert all(name.startswith(("body.", "fill.")) for name in tensors(tmp_path))
 
 
 def test_a_bare_body_can_be_saved(tmp_path: Path) -> None:
@@ -142,14 +142,14 @@ def test_a_missing_part_of_the_body_is_an_error(tmp_path: Path) -> None:
     found = tensors(tmp_path)
     del found["longformer.encoder.layer.1.attention.self.key.weight"]
     rewrite(tmp_path, found)
-    with pytest.raises(CheckpointError, match=r"lacks 1 tensors of the body.*self\.key\.weight"):
+    with pytest.raises(CheckpointError, match=r"lacks 1 tensors of the backbone.*self\.key\.weight"):
         load_model(tmp_path)
 
 
 def test_our_own_files_hold_all_projections(tmp_path: Path) -> None:
     save_model(build(OURS[0], "tag"), tmp_path)
     rewrite(tmp_path, {key: tensor for key, tensor in tensors(tmp_path).items() if "global_key" not in key})
-    with pytest.raises(CheckpointError, match="lacks 4 tensors of the body"):
+    with pytest.raises(CheckpointError, match="lacks 4 tensors of the backbone"):
         load_model(tmp_path)
 
 

@@ -192,7 +192,7 @@ def test_what_hugging_face_can_express_is_saved_so_and_all_else_as_ours(kind: st
         ("decoder.surprise", 1, "`decoder.surprise` must be one of"),
         ("encoder.surprise", 1, "`encoder.surprise` must be one of"),
         ("encoder.width", {"a": 1}, "`width` must be a whole number"),
-        ("encoder.narrow", 8, "`narrow` must be None where a decoder shares the words"),
+        ("encoder.narrow", 8, "`embedding_size` must be None where a decoder shares the words"),
         ("encoder.norm_first", "yes", "`norm_first` must be true or false"),
         ("encoder.activation", "os.system", "`activation` must be one of"),
         ("encoder.activation_dropout", 1.0, "`activation_dropout` must be from 0 to below 1"),

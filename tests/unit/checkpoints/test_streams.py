@@ -149,7 +149,7 @@ def test_what_is_written_is_what_was_compared(tmp_path: Path) -> None:
         ({"radius": 0}, "`radius` must be at least 1"),
         ({"block": -1}, "`block` must be at least 0"),
         ({"to": 60}, "`to` must be at least 61"),
-        ({"stitching": 2}, "`stitching and salience` must be given for stitched only"),
+        ({"stitching": 2}, "`stitching` must be given for stitched only"),
     ],
 )
 def test_mistakes_are_told(options: dict[str, Any], words: str) -> None:

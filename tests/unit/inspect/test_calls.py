@@ -4,16 +4,17 @@ from typing import Any
 
 import pytest
 import torch
-from longspan.models import bert, bigbird, etc, longformer, mpnet, poolingformer, stitched
-from unit.models.tiny import some_ids
 
 from longspan.engine.plan import plan
+from longspan.families import attention_spec
+from longspan.families.bigbird.model import BigBirdConfig
+from longspan.families.longformer import attention
 from longspan.inspect.dry_run import dry_run
 from longspan.layout import Layout
-from longspan.nn import attention
+from unit.families.tiny import some_ids
 from unit.inspect.models import DOCUMENTS, layout_of, subjects
 
-MODULES = (bert, bigbird, etc, longformer, mpnet, poolingformer, stitched, attention)
+MODULES = (attention_spec, attention)
 MANY = [range(0, 67, 4), [0], [], range(0, 131, 9)]
 """So many global tokens that their keys are projected: then plans are for the rows themselves."""
 
@@ -49,7 +50,7 @@ def test_calls_stand_in_the_order_in_which_they_are_computed(name: str) -> None:
 
 
 def test_layers_that_draw_nothing_share_a_plan() -> None:
-    config = bigbird.BigBirdConfig(layers=3)
+    config = BigBirdConfig(layers=3)
     assert len(set(config.attention(Layout.packed([1000])))) == 1
-    drawn = bigbird.BigBirdConfig(layers=3, random="tf")
+    drawn = BigBirdConfig(layers=3, random="tf")
     assert len(set(drawn.attention(Layout.packed([1000])))) == 3

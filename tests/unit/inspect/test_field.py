@@ -2,7 +2,6 @@
 
 import numpy as np
 import pytest
-from unit.models.tiny import SIZES
 
 from longspan.families.attention_spec import AttentionSpec
 from longspan.families.longformer.model import LongformerConfig
@@ -21,6 +20,7 @@ from longspan.patterns import (
     Window,
 )
 from longspan.shapes import BoolArray
+from unit.families.tiny import SIZES
 from unit.inspect.models import layout_of, subjects
 
 

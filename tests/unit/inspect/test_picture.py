@@ -7,7 +7,6 @@ from xml.etree import ElementTree
 import numpy as np
 import pytest
 from longspan.inspect.presets import PRESETS
-from unit.models.tiny import SIZES
 
 import longspan
 from longspan.errors import InputError
@@ -16,6 +15,7 @@ from longspan.families.longformer.model import LongformerConfig
 from longspan.inspect.picture import WIDTH, Picture, draw
 from longspan.layout import Layout
 from longspan.patterns import Full, GlobalTokens, Window
+from unit.families.tiny import SIZES
 from unit.inspect.models import subjects
 
 DOCS = Path(__file__).parents[3] / "docs"

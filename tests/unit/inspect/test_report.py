@@ -7,7 +7,6 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
-from unit.models.tiny import SIZES, some_ids
 
 from longspan.engine.plan import plan
 from longspan.errors import InputError
@@ -21,6 +20,7 @@ from longspan.inspect.speed import measure, stated
 from longspan.inspect.subject import Subject
 from longspan.layout import Layout
 from longspan.patterns import Full, Window
+from unit.families.tiny import SIZES, some_ids
 from unit.inspect.models import layout_of, subjects
 
 LAYOUT = Layout.packed([60, 200], marked=[[], [0, 130]])

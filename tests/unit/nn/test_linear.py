@@ -108,7 +108,8 @@ def test_nan_and_infinity_go_where_arithmetic_takes_them(core: ModuleType) -> No
     one = Linear(1, 1, bias=False)
     one.weight.fill_(1.0)
     edges = torch.tensor([[torch.nan], [torch.inf], [-torch.inf], [0.0], [1e30], [-1e30]])
-    torch.testing.assert_close(by_core(core, one, edges, gelu=True), F.gelu(edges), equal_nan=True)
+    true = F.gelu(edges.double()).float()  # torch's own float32 kernel makes NaN of infinity on some CPUs
+    torch.testing.assert_close(by_core(core, one, edges, gelu=True), true, equal_nan=True)
 
 
 def test_gelu_is_as_near_to_float64_as_torch(core: ModuleType) -> None:

@@ -237,7 +237,7 @@ def test_a_model_without_a_say_writes_as_papers_do() -> None:
         0,
         False,
     )
-    assert chosen({}, own, positions=100).longest == 100
+    assert chosen({}, own, positions=100).max_new_tokens == 100
 
 
 def test_the_more_special_file_is_followed() -> None:
@@ -282,7 +282,7 @@ def test_a_folder_that_contradicts_itself_is_named() -> None:
         InputError, match=r"`num_beams` must be 1 .*\. The model's own settings are {'num_beams': 4"
     ):
         chosen({}, own)
-    assert chosen({"do_sample": False}, own).beams == 4
+    assert chosen({"do_sample": False}, own).num_beams == 4
 
 
 def test_words_that_the_tokenizer_does_not_know_are_left_out() -> None:

@@ -30,7 +30,10 @@ def config(short: Short, options: Mapping[str, Option]) -> EncoderConfig:
     else:
         near = longformer.windows(short, short.radius(options.get("radius"), RADIUS))
     same = {one.name: getattr(near, one.name) for one in fields(LongformerConfig)}
-    made = PoolingformerConfig(**same | {name: options[name] for name in ADDED if name in options})
+    chosen = {name: options[name] for name in ADDED if name in options}
+    if isinstance(layer := chosen.get("two_level"), int):
+        chosen["two_level"] = (layer,)
+    made = PoolingformerConfig(**same | chosen)
     for name, only in (("share_weights", False), ("residual", True)):
         if getattr(made, name) is not only:
             repair = "Train such a model from new weights."
