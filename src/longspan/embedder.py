@@ -5,6 +5,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Literal, Unpack, overload
 
+import numpy as np
 import torch
 from torch import Tensor
 from torch.nn import functional as F
@@ -208,14 +209,14 @@ class Embedder:
     @staticmethod
     def similarity(a: VectorLike, b: VectorLike) -> Tensor:
         """The cosine of each vector of `a` (A, C) with each of `b` (B, C), as a tensor (A, B)."""
-        left, right = (torch.atleast_2d(torch.as_tensor(vectors)).float() for vectors in (a, b))
+        left, right = (torch.atleast_2d(torch.as_tensor(np.asarray(vectors))).float() for vectors in (a, b))
         return F.normalize(left) @ F.normalize(right).T
 
     def save(self, folder: str | Path) -> None:
         """Write the model and the tokenizer, so that longspan.load and transformers can read them."""
         labels = self.labels or None
         save_model(self.model, folder, labels=labels, problem=self.problem, extra=self.config)
-        self.tokenizer.save(folder, types=self.model.config.reads_token_types(self.model.architecture))
+        self.tokenizer.save(folder, token_types=self.model.config.reads_token_types(self.model.architecture))
         if self.prompts:
             stated = {"prompts": self.prompts, "default_prompt_name": self.default_prompt_name}
             (Path(folder) / PROMPTS).write_text(json.dumps(stated, indent=2) + "\n", encoding="utf-8")

@@ -183,7 +183,7 @@ def _led() -> Iterator[ModelCase]:
         return theirs / ours
 
     share = Bar("writing alone, x faster than transformers", writing, (*whole, *alone), 2.0)
-    yield ModelCase("summarise", whole | alone, (share, times("transformers", 2.3)))
+    yield ModelCase("summarize", whole | alone, (share, times("transformers", 2.3)))
     learning = replace(reading, training=True, written=256, warm_up=False)
     yield ModelCase(
         "led-training",

@@ -81,7 +81,8 @@ def by_model_type() -> dict[str, Family]:
 
 def is_own(raw: Raw) -> bool:
     """Whether a config.json is of one of our own types."""
-    return raw.get("model_type") in _own_types()
+    stated = raw.get("model_type")
+    return isinstance(stated, str) and stated in _own_types()
 
 
 def _own_types() -> dict[str, Family]:

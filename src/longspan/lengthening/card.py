@@ -28,7 +28,7 @@ def written_files(folder: Path, source: Path, model: TaskModel, report: Lengthen
     if any((source / name).is_file() for name in VOCABULARIES):
         tokenizer = Tokenizer.from_folder(source, vocab_size=config.vocab_size)
         tokenizer.limit = min(config.positions, model.longest)
-        tokenizer.save(folder, types=config.token_types > 1)
+        tokenizer.save(folder, token_types=config.token_types > 1)
     if isinstance(model.head, PoolingHead) and not model.backbone.config.has_decoder:
         _write(folder / LIMITS, {"max_seq_length": config.positions, "do_lower_case": False})
     for name, home in ((name, home) for home in homes for name in (PROMPTS, GENERATION)):

@@ -122,6 +122,7 @@ def combined(
     >>> combined({"max_new_tokens": 20}, own, positions=1024, vocab=9).min_new_tokens
     20
     """
+    asked = {name: value for name, value in asked.items() if value is not None}
     usual = {"num_beams": 1, "max_new_tokens": MAX_NEW_TOKENS, "min_new_tokens": 0}
     config = usual | {"num_return_sequences": 1, "do_sample": False} | dict(own)
     try:

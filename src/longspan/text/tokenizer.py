@@ -99,12 +99,12 @@ class Tokenizer:
         """The text of a tokenizer.json."""
         return str(self._backend.to_str())
 
-    def save(self, folder: str | Path, *, types: bool = False) -> None:
+    def save(self, folder: str | Path, *, token_types: bool = False) -> None:
         """Write tokenizer.json, and a tokenizer_config.json by which transformers reads it unchanged.
 
-        `types` says whether the model takes token types.
+        `token_types` says whether the model takes token types.
         """
-        inputs = ["input_ids", *(["token_type_ids"] if types else []), "attention_mask"]
+        inputs = ["input_ids", *(["token_type_ids"] if token_types else []), "attention_mask"]
         config: dict[str, Any] = {"tokenizer_class": "PreTrainedTokenizerFast", "model_input_names": inputs}
         config |= {f"{role}_token": name for role, name in self.names.items()}
         if self.limit is not None:

@@ -9,22 +9,23 @@ import tokenizers
 import torch
 
 import longspan
-from longspan.checkpoints import lengthen as module
 from longspan.checkpoints.load import load_model
 from longspan.checkpoints.save import save_model
 from longspan.cli import main
 from longspan.errors import CheckpointError, InputError
 from longspan.families.bert.model import BertConfig
+from longspan.families.longformer.attention import LongformerAttention
 from longspan.families.longformer.model import LongformerConfig
 from longspan.families.task_model import TaskModel
 from longspan.layout import Layout
+from longspan.lengthening import lengthen as module
 from longspan.lengthening.lengthen import lengthen, lengthened
 from longspan.lengthening.positions import stretched
-from longspan.nn.attention import LongformerAttention
 from longspan.nn.heads import PoolingHead
 from longspan.tasks.registry import build
 from longspan.text.tokenizer import Tokenizer
 
+POSITIONS = "backbone.embeddings.positions.weight"
 SMALL: dict[str, Any] = {"vocab_size": 41, "width": 12, "layers": 2, "heads": 3, "feed_forward": 20}
 SHORT = 61
 
@@ -37,7 +38,7 @@ def tiny(task: str = "encode", **changes: Any) -> TaskModel:
 @pytest.fixture
 def folder(tmp_path: Path) -> Path:
     """A sentence-transformers folder with a tokenizer, prompts and a license."""
-    model = TaskModel(tiny().backbone, PoolingHead(12, pooling="first", normalize=True), "encode")
+    model = TaskModel(tiny().backbone, PoolingHead(12, pooling="first", normalize=True), "Model")
     place = tmp_path / "short"
     save_model(model, place)
     names = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", *(chr(97 + i) for i in range(26))]
@@ -79,8 +80,8 @@ def test_random_positions_are_drawn_beyond_the_known_ones_only() -> None:
 @pytest.mark.parametrize("pattern", ["longformer", "bigbird"])
 def test_the_first_rows_of_a_roberta_are_no_positions(pattern: str) -> None:
     source = tiny(position_offset=2, pad_id=1, token_types=1)
-    before = source.get_parameter(module.POSITIONS)
-    after = lengthened(source, 100, pattern=pattern).get_parameter(module.POSITIONS)
+    before = source.get_parameter(POSITIONS)
+    after = lengthened(source, 100, pattern=pattern).get_parameter(POSITIONS)
     kept = 2 if pattern == "longformer" else 0
     assert torch.equal(after[:kept], before[:kept])
     assert torch.equal(after[kept:], before[2:][torch.arange(100) % SHORT])
@@ -91,7 +92,7 @@ def test_a_bert_gets_a_row_for_padding_and_its_global_projections_are_copies() -
     target = lengthened(source, 100, radius=(8, 4))
     assert isinstance(target.config, LongformerConfig)
     assert (target.config.radius, target.config.position_offset) == ((8, 4), 1)
-    assert target.get_parameter(module.POSITIONS)[0].abs().sum() == 0
+    assert target.get_parameter(POSITIONS)[0].abs().sum() == 0
     attention = target.get_submodule("backbone.layers.1.attention")
     assert isinstance(attention, LongformerAttention)
     keys = attention.qkv.weight[12:24]

@@ -170,7 +170,7 @@ def test_what_hugging_face_can_express_is_saved_so_and_all_else_as_ours(kind: st
 @pytest.mark.parametrize(
     ("where", "value", "message"),
     [
-        ("reader", "longspan-nothing", "`reader` must be one of longspan-longformer"),
+        ("reader", "longspan-nothing", "`reader` must be one of longspan-"),
         ("reader", None, "`reader` must be one of"),
         ("reader", ["longspan-bert"], "`reader` must be one of"),
         ("reader", "longspan-seq2seq", "`reader` must be one of"),

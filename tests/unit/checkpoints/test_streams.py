@@ -2,12 +2,12 @@
 
 import json
 from contextlib import nullcontext
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 import torch
-from longspan.checkpoints.streams import without_global_tokens
 
 import longspan
 from helpers import READING
@@ -16,11 +16,13 @@ from longspan.checkpoints.save import save_model
 from longspan.cli import main
 from longspan.errors import CheckpointError, InputError
 from longspan.families.bert.model import BertConfig
+from longspan.families.etc.lengthen import without_global_tokens
 from longspan.families.etc.model import Etc, EtcConfig
 from longspan.families.mpnet.model import MPNetConfig
+from longspan.families.registry import lengthenings
 from longspan.families.task_model import TaskModel
 from longspan.layout import Layout
-from longspan.lengthening.lengthen import POSITIONS, lengthen, lengthened
+from longspan.lengthening.lengthen import lengthen, lengthened
 from longspan.lengthening.self_check import difference
 from longspan.tasks.registry import build
 
@@ -64,9 +66,9 @@ def test_without_global_tokens_the_new_model_is_the_old_one_within_the_window(ki
 @pytest.mark.parametrize("kind", KINDS)
 def test_positions_are_kept_and_stretched_for_both_streams(kind: str) -> None:
     source = tiny(**KINDS[kind])
-    offset, before = source.config.position_offset, source.get_parameter(POSITIONS)
+    offset, before = source.config.position_offset, source.get_parameter("backbone.embeddings.positions.weight")
     target = lengthened(source, 200, pattern="etc", period=50)
-    after = target.get_parameter(POSITIONS)
+    after = target.get_parameter("backbone.embeddings.positions.weight")
     assert torch.equal(after[:offset], before[:offset])
     assert torch.equal(after[offset:], before[offset:][torch.arange(200) % 50])
     again = target.get_parameter("backbone.embeddings.global_positions.weight")
@@ -117,7 +119,7 @@ def test_the_command_writes_a_model_that_says_what_it_is(
     assert main([*given, "--to-pattern", "etc", "--radius", "8", "--block", "9", "--json"]) == 0
     told = json.loads(capsys.readouterr().out)
     assert (told["pattern"], told["radius"], told["block"]) == ("etc", [8, 8], 9)
-    assert told["global_tokens"] == "one for each 9 tokens, at most 256"
+    assert told["notes"]["global tokens"] == "one for each 9 tokens, at most 256"
     assert (told["equal_up_to"], told["loads_in_transformers"]) == (9, False)
     assert told["why_not"] == "a second stream of global tokens"
     assert told["max_difference"] <= 1e-5
@@ -167,7 +169,8 @@ def test_a_source_that_etc_has_no_parts_for_is_refused(config: Any) -> None:
 
 def test_a_model_that_would_differ_is_not_written(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     save_model(tiny(), tmp_path / "short")
-    monkeypatch.setattr("longspan.lengthening.lengthen.without_global_tokens", lambda model: nullcontext())
+    careless = replace(lengthenings()["etc"], compared=lambda model: nullcontext())
+    monkeypatch.setattr("longspan.lengthening.lengthen.lengthenings", lambda: {"etc": careless})
     with pytest.raises(CheckpointError, match="lengthened, it differs by"):
         lengthen(tmp_path / "short", 100, out=tmp_path / "long", pattern="etc", block=4)
     assert not (tmp_path / "long").exists()

@@ -5,9 +5,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from longspan.inspect.presets import PRESETS
 
 from longspan.cli.expression import pattern
+from longspan.families.registry import presets
 from longspan.inspect.report import explain
 from longspan.layout import Layout
 
@@ -16,7 +16,7 @@ LAYOUT = Layout.packed([60, 200], marked=[[], [0, 130]])
 
 
 def test_every_preset_is_recorded() -> None:
-    assert set(RECORDED["models"]) == set(PRESETS)
+    assert set(RECORDED["models"]) == set(presets())
 
 
 @pytest.mark.parametrize("name", RECORDED["models"])

@@ -6,12 +6,12 @@ from xml.etree import ElementTree
 
 import numpy as np
 import pytest
-from longspan.inspect.presets import PRESETS
 
 import longspan
 from longspan.errors import InputError
 from longspan.families.bigbird.model import BigBirdConfig
 from longspan.families.longformer.model import LongformerConfig
+from longspan.families.registry import presets
 from longspan.inspect.picture import WIDTH, Picture, draw
 from longspan.layout import Layout
 from longspan.patterns import Full, GlobalTokens, Window
@@ -143,7 +143,7 @@ def test_the_pictures_of_the_documentation_are_up_to_date(name: str) -> None:
 def test_the_page_shows_every_picture_and_names_every_preset() -> None:
     page = (DOCS / "how-to" / "inspect.md").read_text(encoding="utf-8")
     assert all(f"pictures/{name}.svg" in page for name in SHOWN)
-    assert all(f"`{name}`" in page for name in PRESETS)
+    assert all(f"`{name}`" in page for name in presets())
 
 
 def test_the_costs_on_the_page_are_what_is_printed() -> None:

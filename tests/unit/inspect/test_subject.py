@@ -6,13 +6,13 @@ from typing import Any
 
 import pytest
 import torch
-from longspan.checkpoints.long_configs import stitched_config
-from longspan.inspect.presets import PRESETS
 
 from longspan.builtin import RECIPE
 from longspan.errors import CheckpointError, InputError
 from longspan.families.bert.model import BertConfig
+from longspan.families.lengthening import Short
 from longspan.families.longformer.model import LongformerConfig
+from longspan.families.registry import lengthenings, presets
 from longspan.inspect import subject as looking
 from longspan.inspect.subject import names_a_model, subject
 from longspan.patterns import Full, Window
@@ -67,9 +67,11 @@ def test_of_a_model_on_the_hub_only_small_files_are_fetched(
 
 
 def test_the_preset_of_the_built_in_model_is_its_recipe() -> None:
-    short = PRESETS["minilm-l6"]
+    short = presets()["minilm-l6"]
     given = {name: RECIPE[name] for name in ("radius", "block", "stitching")}
-    assert PRESETS["default"] == stitched_config(short, **given, salience=torch.ones(short.vocab_size))
+    source = Short(config=short.encoder, architecture="Model", has_decoder=False, to=4096)
+    options = given | {"sif_weights": torch.ones(short.vocab_size)}
+    assert presets()["default"] == lengthenings()["stitched"].config(source, options)
 
 
 def test_a_config_is_a_model_too() -> None:
@@ -83,7 +85,7 @@ def test_patterns_have_the_heads_that_they_list_or_twelve() -> None:
     assert subject(Full()).layout().size == 4096
 
 
-@pytest.mark.parametrize("name", PRESETS)
+@pytest.mark.parametrize("name", presets())
 def test_every_preset_can_be_laid_out(name: str) -> None:
     found = subject(name)
     layout = found.layout(100)

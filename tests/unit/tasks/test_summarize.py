@@ -181,7 +181,7 @@ def test_the_first_token_is_global_unless_others_are_chosen() -> None:
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ({"beems": 2}, "There is no option `beems`. Did you mean num_beams"),
+        ({"nun_beams": 2}, "There is no option `nun_beams`. Did you mean num_beams"),
         ({"num_beam": 2}, "There is no option `num_beam`. Did you mean num_beams"),
         ({"num_beams": 0}, "`num_beams` must be at least 1, but is 0.$"),
         ({"max_length": 5, "max_new_tokens": 5}, "`max_length` and `max_new_tokens` must agree"),
