@@ -11,6 +11,7 @@ import torch
 from torch import Tensor
 
 from longspan.engine.build import build
+from longspan.engine.explain import explain
 from longspan.engine.labels import Labels
 from longspan.engine.tiling import TILE
 from longspan.errors import InputError, bad, whole
@@ -154,8 +155,6 @@ class Plan:
 
     def explain(self, dtype: torch.dtype = torch.float32, device: torch.device | str = "cpu") -> str:
         """The plan in words: classes, tiles, pairs, memory, and which backend would run."""
-        from longspan.engine.explain import explain  # it asks the backends, which know plans
-
         return explain(self, dtype, torch.device(device))
 
     def _pairs(self, widths: IntArray) -> int:
