@@ -34,7 +34,7 @@ def file_of(module: str) -> str:
 
 @cache
 def imports_of(module: str) -> tuple[str, ...]:
-    """The modules that a file imports, at its top or inside a function; imports for type checkers do not count."""
+    """The modules that a file imports, late imports included; those for type checkers do not count."""
     return tuple(_imports(tree_of(module)))
 
 

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 import torch
 
-from longspan import __version__
+from longspan._version import __version__
 from longspan.engine.backends import BACKENDS, load
 from longspan.engine.backends.base import DTYPES, Problem
 from longspan.engine.call import attention

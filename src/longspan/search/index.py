@@ -11,7 +11,6 @@ from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 
-import longspan
 from longspan.errors import LongspanError, bad
 from longspan.search.rank import asked, fused
 from longspan.search.results import Hits
@@ -66,11 +65,12 @@ class Index:
         given, stamp = self._model, None
         if given is None or isinstance(given, str | Path):
             from longspan.checkpoints.default import folder_of
+            from longspan.reader import load
 
             name = str(given or self.model or "default")
             folder = folder_of(name)
             stamp = stamp_of(Path(folder))
-            reader = longspan.load(folder, task="encode", overflow="window")
+            reader = load(folder, task="encode", overflow="window")
         else:
             reader, name = given, "a Reader"
         if stamp is None or stamp != self._store.db.get("stamp"):
