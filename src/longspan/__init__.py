@@ -10,7 +10,7 @@ Importing this package does no work: every public name is loaded on first use.
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
-__version__ = "0.1.0"
+from longspan._version import __version__ as __version__
 
 if TYPE_CHECKING:
     from longspan import hf, patterns

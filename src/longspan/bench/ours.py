@@ -9,9 +9,12 @@ from functools import partial
 import torch
 from torch import Tensor
 
-import longspan as ls
 from longspan.bench.measure import Missing, Run, Tensors, fused, with_gradients
+from longspan.engine.call import attention
 from longspan.engine.labels import ClippedDistance
+from longspan.engine.plan import Plan, plan
+from longspan.engine.terms import RelativeKeys
+from longspan.layout import Layout
 from longspan.native import force_target, targets
 from longspan.patterns import Full, GlobalTokens, Pattern, Window
 
@@ -53,49 +56,49 @@ class Work:
 
     def __call__(self) -> Run:
         within = forcing(self.backend, self.target)
-        plan = self.plan()
+        compiled = self.plan()
         q, k, v = fused(sum(self.lengths), 3, self.heads, self.size, grad=self.backward)
         terms, learned = self._terms()
 
         def forward() -> Tensors:
-            return (ls.attention(q, k, v, plan, terms=terms, backend=self.backend),)
+            return (attention(q, k, v, compiled, terms=terms, backend=self.backend),)
 
         return Run(
             with_gradients(forward, (q, k, v, *learned), (torch.ones(q.shape),))
             if self.backward
             else forward,
-            amount=useful_flops(plan.pairs_allowed, self.size, backward=self.backward),
+            amount=useful_flops(compiled.pairs_allowed, self.size, backward=self.backward),
             grad=self.backward,
             threads=self.threads,
-            held=plan.arrays.nbytes,
+            held=compiled.arrays.nbytes,
             within=within,
         )
 
-    def layout(self) -> ls.Layout:
+    def layout(self) -> Layout:
         """The documents, the first token of each marked."""
-        return ls.Layout.packed(self.lengths, marked=[[0]] * len(self.lengths))
+        return Layout.packed(self.lengths, marked=[[0]] * len(self.lengths))
 
-    def plan(self) -> ls.Plan:
+    def plan(self) -> Plan:
         """The plan, from the cache if it was made before."""
         labels = None if self.relative is None else ClippedDistance(self.relative)
-        return ls.plan(self.pattern, self.layout(), heads=self.heads, labels=labels)
+        return plan(self.pattern, self.layout(), heads=self.heads, labels=labels)
 
-    def _terms(self) -> tuple[tuple[ls.RelativeKeys, ...], tuple[Tensor, ...]]:
+    def _terms(self) -> tuple[tuple[RelativeKeys, ...], tuple[Tensor, ...]]:
         if self.relative is None:
             return (), ()
         keys = torch.randn(2 * self.relative + 1, self.heads, self.size).requires_grad_(self.backward)
-        return (ls.RelativeKeys(keys),), (keys,)
+        return (RelativeKeys(keys),), (keys,)
 
 
 def decoding(rows: int = 4, keys: int = 8192, heads: int = 12, size: int = 64) -> Run:
     """A few new rows that see all cached keys; worth the bytes of K and V."""
     within = forcing("native", None)
-    queries = ls.Layout.packed([rows], start=keys - rows)
-    plan = ls.plan(Full(), queries, ls.Layout.packed([keys]), heads=heads)
+    queries = Layout.packed([rows], start=keys - rows)
+    compiled = plan(Full(), queries, Layout.packed([keys]), heads=heads)
     (q,) = fused(rows, 1, heads, size)
     k, v = fused(keys, 2, heads, size)
     return Run(
-        lambda: ls.attention(q, k, v, plan, backend="native"), amount=k.nbytes + v.nbytes, within=within
+        lambda: attention(q, k, v, compiled, backend="native"), amount=k.nbytes + v.nbytes, within=within
     )
 
 
@@ -103,10 +106,10 @@ def planning(n: int = 4096) -> Run:
     """Building plans of about n tokens, each for a layout never seen before, so that no cache helps."""
     fresh = itertools.count()
 
-    def build() -> ls.Plan:
+    def build() -> Plan:
         number = next(fresh)
-        layout = ls.Layout.packed([n - number % 64], marked=[[0]], start=number)
-        return ls.plan(LONGFORMER, layout, heads=12)
+        layout = Layout.packed([n - number % 64], marked=[[0]], start=number)
+        return plan(LONGFORMER, layout, heads=12)
 
     return Run(build)
 

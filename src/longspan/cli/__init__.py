@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from contextlib import suppress
 from typing import NoReturn
 
-from longspan import __version__
+from longspan._version import __version__
 from longspan.cli import (
     bench,
     doctor,

@@ -26,13 +26,13 @@ def run(arguments: argparse.Namespace) -> int:
     """Write the vectors and print which row is which file; 3 if some files could not be read."""
     import numpy as np
 
-    import longspan
+    from longspan.reader import load
     from longspan.search.results import printable
 
     failed: Failures = []
     read = {str(path): text_of(path, failed) for path in files(arguments.paths, failed)}
     texts = {name: text for name, text in read.items() if text is not None}
-    reader = longspan.load(arguments.model, task="encode", overflow="window")
+    reader = load(arguments.model, task="encode", overflow="window")
     found = reader.encode_with_details(list(texts.values()), prompt_name=reader.document_prompt_name)
     vectors = [one.pop("sentence_embedding") for one in found]
     table = np.stack(vectors) if vectors else np.zeros((0, reader.model.config.width), np.float32)

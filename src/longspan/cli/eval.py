@@ -32,12 +32,12 @@ def run(arguments: argparse.Namespace) -> int:
     """Print a row for each collection and method as soon as it is measured."""
     if not (arguments.rfc or arguments.qmsum or arguments.nq):
         raise bad("collection", "at least one of --rfc, --qmsum and --nq", None)
-    import longspan
     from longspan.builtin import short_folder
     from longspan.evaluate import collections, retrieval
+    from longspan.reader import load
 
-    long = longspan.load(arguments.model, task="encode", overflow="window")
-    short = longspan.load(short_folder() if arguments.short == "short" else arguments.short, task="encode")
+    long = load(arguments.model, task="encode", overflow="window")
+    short = load(short_folder() if arguments.short == "short" else arguments.short, task="encode")
     methods = None if arguments.methods is None else [name.strip() for name in arguments.methods.split(",")]
     rows = []
     if arguments.rfc:

@@ -11,8 +11,8 @@ from typing import Any
 import numpy as np
 import torch
 
-from longspan import __version__
 from longspan import native as native_core
+from longspan._version import __version__
 from longspan.engine.backends import BACKENDS, load
 from longspan.engine.backends.base import DTYPES, Problem
 from longspan.engine.call import attention

@@ -40,7 +40,7 @@ def add_to(verbs: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None
 
 def run(arguments: argparse.Namespace) -> int:
     """Print the summaries, each when it is written; 3 if some files could not be read or are too long."""
-    import longspan
+    from longspan.reader import load
     from longspan.search.results import printable
 
     if arguments.model is None:
@@ -48,7 +48,7 @@ def run(arguments: argparse.Namespace) -> int:
         raise bad("--model", "a model that writes summaries", None, repair)
     failed: Failures = []
     paths = files(arguments.paths, failed)
-    reader = longspan.load(arguments.model, task="summarize")
+    reader = load(arguments.model, task="summarize")
     options = _options(arguments)
     reader.summarize([], **options)  # a mistake is told before anything is read
     results: list[dict[str, Any]] = []

@@ -1,23 +1,26 @@
 """A plan in words."""
 
 from collections.abc import Iterable, Iterator
+from typing import TYPE_CHECKING
 
 import torch
 
 from longspan.engine.backends import BACKENDS, load
 from longspan.engine.backends.base import Problem
-from longspan.engine.plan import Plan
 from longspan.words import numbered, plural
 
+if TYPE_CHECKING:
+    from longspan.engine.plan import Plan
 
-def explain(plan: Plan, dtype: torch.dtype, device: torch.device, size: int = 64) -> str:
+
+def explain(plan: "Plan", dtype: torch.dtype, device: torch.device, size: int = 64) -> str:
     """What `Plan.explain` returns; `size` is the head size that the backends are asked about."""
     heading = f"{plan.pattern!r} for {plural(plan.heads, 'head')}"
     lines = [f"  {name:<10}{text}" for name, text in _facts(plan)]
     return "\n".join([heading, *lines, *_backends(plan, dtype, device, size)])
 
 
-def _facts(plan: Plan) -> Iterator[tuple[str, str]]:
+def _facts(plan: "Plan") -> Iterator[tuple[str, str]]:
     a = plan.arrays
     yield "queries", repr(plan.queries)
     yield "keys", "the same rows" if plan.keys == plan.queries else repr(plan.keys)
@@ -38,7 +41,7 @@ def _facts(plan: Plan) -> Iterator[tuple[str, str]]:
     yield "memory", f"{a.nbytes / 2**20:.2f} MB for the plan"
 
 
-def _backends(plan: Plan, dtype: torch.dtype, device: torch.device, size: int) -> Iterable[str]:
+def _backends(plan: "Plan", dtype: torch.dtype, device: torch.device, size: int) -> Iterable[str]:
     """Which backend would run, and what keeps each of the others."""
     number = torch.empty(1, dtype=dtype, device=device)  # the backends look at shapes, not at values
     q, k = (number.expand(layout.size, plan.heads, size) for layout in (plan.queries, plan.keys))

@@ -11,6 +11,7 @@ import torch
 from torch import Tensor
 
 from longspan.engine.build import build
+from longspan.engine.explain import explain
 from longspan.engine.labels import Labels
 from longspan.engine.tiling import TILE
 from longspan.errors import InputError, bad, whole
@@ -166,8 +167,6 @@ class Plan:
 
     def explain(self, dtype: torch.dtype = torch.float32, device: torch.device | str = "cpu") -> str:
         """The plan in words: classes, tiles, pairs, memory, and which backend would run."""
-        from longspan.engine.explain import explain  # late: the backends it asks import this module
-
         return explain(self, dtype, torch.device(device))
 
     def _pairs(self, widths: IntArray) -> int:

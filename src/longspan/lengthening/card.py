@@ -7,7 +7,7 @@ from typing import Any
 
 import torch
 
-from longspan import __version__
+from longspan._version import __version__
 from longspan.families.task_model import TaskModel
 from longspan.formats.files import inside, read_json
 from longspan.lengthening.report import LengthenReport

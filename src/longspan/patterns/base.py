@@ -13,6 +13,7 @@ import numpy as np
 
 from longspan.errors import FARTHEST, InputError, bad
 from longspan.layout import Layout, Site
+from longspan.patterns.draw import draw
 from longspan.shapes import BoolArray, IntArray
 
 
@@ -163,6 +164,10 @@ class Pattern:
         """Small instances, which tests and drawings sweep over."""
         return ()
 
+    def drawn_parts(self) -> "list[tuple[Pattern, Pattern]]":
+        """The parts with a color each in a picture: as written, and as the whole pattern restricts them."""
+        return [(self, self)]
+
     def draw(
         self,
         queries: Layout | int = 32,
@@ -175,8 +180,6 @@ class Pattern:
 
         `heads` are those to show, by default all that differ.
         """
-        from longspan.patterns.draw import draw  # drawing needs patterns, not the other way round
-
         return draw(self, queries, keys, heads=heads, style=style)
 
     def __or__(self, other: "Pattern") -> "Pattern":

@@ -8,6 +8,8 @@ from longspan.errors import bad, whole
 from longspan.layout import Site
 from longspan.patterns.base import Pattern, Reach, Spans
 from longspan.patterns.compose import common_step
+from longspan.patterns.full import Full
+from longspan.patterns.window import Window
 from longspan.shapes import BoolArray, IntArray
 
 
@@ -73,9 +75,6 @@ class ByLength(Pattern):
 
     @classmethod
     def examples(cls) -> tuple[Pattern, ...]:
-        from longspan.patterns.full import Full
-        from longspan.patterns.window import Window
-
         return ByLength(20, Full(), Window(3)), ByLength(
             40, Window(2, dilation=2), Window((1, 3), dilation=2)
         )

@@ -62,6 +62,9 @@ class _Composite(Pattern):
     def at(self, length: int) -> Pattern:
         return type(self)(tuple(part.at(length) for part in self.parts))
 
+    def drawn_parts(self) -> list[tuple[Pattern, Pattern]]:
+        return [drawn for part in self.parts for drawn in part.drawn_parts()]
+
     def explain(self) -> str:
         return f"{self.rule}:\n" + "\n".join(indent(part.explain(), "  ") for part in self.parts)
 
@@ -96,6 +99,13 @@ class Intersection(_Composite):
     @property
     def step(self) -> int:
         return max(part.step for part in self.parts)
+
+    def drawn_parts(self) -> list[tuple[Pattern, Pattern]]:
+        first, *others = self.parts
+        inner = first.drawn_parts()
+        if len(inner) == 1:
+            return [(self, self)]
+        return [(shown, Intersection((part, *others))) for shown, part in inner]
 
 
 @dataclass(frozen=True, repr=False)

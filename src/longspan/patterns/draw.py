@@ -2,22 +2,25 @@
 
 from collections.abc import Iterable
 from textwrap import wrap
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from longspan.errors import bad
 from longspan.layout import Layout
-from longspan.patterns.base import Pattern
 from longspan.patterns.figure import CELLS, EDGE, figure, width_of
 from longspan.patterns.panel import MOST_PANELS, Panel, Source, head_groups, panel
 from longspan.patterns.svg import page, text
+
+if TYPE_CHECKING:
+    from longspan.patterns.base import Pattern
 
 _SHADES = "░▒▓"
 _TEXT_CELLS = 64
 
 
 def draw(
-    pattern: Pattern,
+    pattern: "Pattern",
     queries: Layout | int = 32,
     keys: Layout | int | None = None,
     *,

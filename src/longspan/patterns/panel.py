@@ -2,15 +2,17 @@
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from longspan.errors import bad
 from longspan.layout import Layout
-from longspan.patterns.base import Pattern
-from longspan.patterns.compose import Intersection, Sum, Union
 from longspan.shapes import BoolArray, FloatArray, IntArray
 from longspan.words import numbered
+
+if TYPE_CHECKING:
+    from longspan.patterns.base import Pattern
 
 MOST_PANELS = 9
 """A picture has no more; it says how many are left out."""
@@ -22,7 +24,7 @@ _BAND = 2**18  # pairs that are counted at once: as many as stay in the cache
 class Source:
     """One attention of one head, to be drawn into a panel."""
 
-    pattern: Pattern
+    pattern: "Pattern"
     head: int
     queries: Layout
     keys: Layout
@@ -88,7 +90,7 @@ def panel(
     parts = [
         (source, *part)
         for source in sources
-        for part in _parts(at_one_length(source.pattern, source.queries))
+        for part in at_one_length(source.pattern, source.queries).drawn_parts()
     ]
     shape = -(-queries.size // scale), -(-keys.size // scale)
     count, claimed, share = np.zeros(shape, np.int64), np.full(shape, -1), np.zeros(shape)
@@ -128,7 +130,7 @@ def panel(
     )
 
 
-def head_groups(patterns: Sequence[Pattern], heads: Iterable[int]) -> list[tuple[int, str]]:
+def head_groups(patterns: "Sequence[Pattern]", heads: Iterable[int]) -> list[tuple[int, str]]:
     """Of heads that see the same by all patterns, the first one and what the group is called.
 
     >>> from longspan.patterns import Window
@@ -141,26 +143,17 @@ def head_groups(patterns: Sequence[Pattern], heads: Iterable[int]) -> list[tuple
     return [(group[0], numbered("head", sorted(group))) for group in groups.values()]
 
 
-def at_one_length(pattern: Pattern, queries: Layout) -> Pattern:
+def at_one_length(pattern: "Pattern", queries: Layout) -> "Pattern":
     """What the pattern is for documents of the queries' length, if they all have one."""
     lengths = set(queries.lengths.tolist())
     return pattern.at(lengths.pop()) if len(lengths) == 1 else pattern
 
 
-def _parts(pattern: Pattern) -> list[tuple[Pattern, Pattern]]:
-    """The parts that deserve a color each, of unions and sums, as written and as intersections cut them."""
-    if isinstance(pattern, Union | Sum):
-        return [part for piece in pattern.parts for part in _parts(piece)]
-    if isinstance(pattern, Intersection) and len(inner := _parts(pattern.parts[0])) > 1:
-        return [(shown, Intersection((part, *pattern.parts[1:]))) for shown, part in inner]
-    return [(pattern, pattern)]
-
-
-def _named(source: Source, shown: Pattern) -> Part:
+def _named(source: Source, shown: "Pattern") -> Part:
     return Part(source.name, repr(shown), type(shown).__name__, source.words or shown.explain())
 
 
-def _counts(pattern: Pattern, source: Source, rows: IntArray) -> IntArray:
+def _counts(pattern: "Pattern", source: Source, rows: IntArray) -> IntArray:
     """(rows, keys): how often some rows of the panel count the keys, 0 where no query stands."""
     queries, one_head = source.rows[rows], pattern.head(source.head)
     counts = np.zeros((rows.size, source.keys.size), np.int32)

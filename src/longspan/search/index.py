@@ -11,7 +11,6 @@ from typing import TYPE_CHECKING, Self
 
 import numpy as np
 
-import longspan
 from longspan.errors import LongspanError, bad
 from longspan.progress import progress_bar
 from longspan.search.rank import check_options, fuse
@@ -68,12 +67,13 @@ class Index:
         if model is None or isinstance(model, str | Path):
             from longspan.builtin import ensure
             from longspan.hub import DEFAULT, resolve
+            from longspan.reader import load
 
             name = str(model or self.model or DEFAULT)
             ensure(name)
             folder = resolve(name)
             stamp = stamp_of(folder)
-            reader = longspan.load(folder, task="encode", overflow="window")
+            reader = load(folder, task="encode", overflow="window")
         else:
             reader, name = model, "a Reader"
         if stamp is None or stamp != self._store.db.get("stamp"):

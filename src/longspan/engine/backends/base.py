@@ -1,11 +1,12 @@
 """What every backend takes and returns, and how the portable ones read the masks of a plan."""
 
-from typing import NamedTuple, Protocol
+from typing import TYPE_CHECKING, NamedTuple, Protocol
 
 import torch
 from torch import Tensor
 
-from longspan.engine.plan import PlanArrays
+if TYPE_CHECKING:
+    from longspan.engine.plan import PlanArrays
 
 DTYPES = (torch.float32, torch.bfloat16, torch.float16, torch.float64)
 
@@ -16,7 +17,7 @@ class Problem(NamedTuple):
     q: Tensor  # (N, H, D)
     k: Tensor  # (K, H, D)
     v: Tensor  # (K, H, D)
-    arrays: PlanArrays
+    arrays: "PlanArrays"
     scale: float
     relative: Tensor | None = None  # (L, H, D)
     content: Tensor | None = None  # (H, D)
@@ -69,7 +70,7 @@ def pack(bits: Tensor) -> Tensor:
     return (bits.long() << torch.arange(64, device=bits.device)).sum(-1)
 
 
-def allowed(arrays: PlanArrays, entries: Tensor) -> Tensor:
+def allowed(arrays: "PlanArrays", entries: Tensor) -> Tensor:
     """Bit rows of the real pairs that entries (..., 4) allow, (..., 64) int64; mask -2 allows none."""
     key_tile, mask = entries[..., 0], entries[..., 1]
     none_and_all = torch.tensor([[0], [-1]], device=arrays.masks.device).expand(2, 64)
