@@ -20,16 +20,16 @@ import torch
 from benchmarks.summaries.lead import Lead
 from benchmarks.summaries.learner import PRETEXT, Learner, drills, led, losses, packed
 from benchmarks.summaries.papers import Pair, Paper, pair, papers, tokenizer
-from benchmarks.summaries.rouge import rouge
 from tokenizers import Tokenizer
 
-from longspan.families.seq2seq.lm import Writer
-from longspan.generation.config import Writing
+from longspan.families.seq2seq.lm import Seq2SeqLM
+from longspan.generation.config import GenerationConfig
 from longspan.generation.generate import generate
+from longspan.tasks.metrics import rouge
 
 WHOLE, WRITTEN = 4096, 512
 """Tokens of a paper that copying is learnt from, and of a summary: few have more."""
-WRITING = Writing(beams=4, longest=300, shortest=60, no_repeat=4)
+WRITING = GenerationConfig(num_beams=4, max_new_tokens=300, min_new_tokens=60, no_repeat_ngram_size=4)
 Parts = dict[str, list[Pair]]
 
 
@@ -38,7 +38,7 @@ def cut(pairs: Sequence[Pair], longest: int) -> list[Pair]:
     return [Pair(one.document[:longest], one.summary) for one in pairs]
 
 
-def pretrained(model: Writer, train: Sequence[Pair], effort: float, draw: random.Random) -> Learner:
+def pretrained(model: Seq2SeqLM, train: Sequence[Pair], effort: float, draw: random.Random) -> Learner:
     """The model after it has learnt to copy from the training papers; no summary is shown."""
     learner, documents = Learner(model), [one.document for one in train]
     for stage in PRETEXT:
@@ -47,7 +47,9 @@ def pretrained(model: Writer, train: Sequence[Pair], effort: float, draw: random
     return learner
 
 
-def summarised(learner: Learner, name: str, parts: Parts, longest: int, asked: argparse.Namespace) -> Writer:
+def summarised(
+    learner: Learner, name: str, parts: Parts, longest: int, asked: argparse.Namespace
+) -> Seq2SeqLM:
     """The learner's model after it has learnt from summaries of papers cut to `longest` tokens."""
     train, validation = (cut(parts[part], longest) for part in ("train", "validation"))
     draw = random.Random(1)
@@ -78,7 +80,7 @@ def report(rows: dict[str, list[float]], pairs: Sequence[Pair], words: Tokenizer
 
 
 def measured(
-    pairs: Sequence[Pair], parts: Parts, asked: argparse.Namespace, model: Writer, short: Writer
+    pairs: Sequence[Pair], parts: Parts, asked: argparse.Namespace, model: Seq2SeqLM, short: Seq2SeqLM
 ) -> dict[str, list[float]]:
     """The loss of each summary by all that is compared."""
     grams = partial(Lead, parts["train"], parts["validation"], vocabulary=asked.vocabulary)
@@ -97,7 +99,7 @@ def measured(
     }
 
 
-def write(model: Writer, pairs: Sequence[Pair], words: Tokenizer) -> list[str]:
+def write(model: Seq2SeqLM, pairs: Sequence[Pair], words: Tokenizer) -> list[str]:
     """A summary of each document by beam search."""
     model.eval()
     found = []
@@ -110,8 +112,7 @@ def write(model: Writer, pairs: Sequence[Pair], words: Tokenizer) -> list[str]:
 
 def scored(texts: Sequence[str], wanted: Sequence[Paper]) -> list[float]:
     """Mean ROUGE-1, -2 and -L, in percent."""
-    each = [rouge(text, one.summary) for text, one in zip(texts, wanted, strict=True)]
-    return [100 * float(mean) for mean in np.mean(each, axis=0)]
+    return [100 * mean for mean in rouge(texts, [one.summary for one in wanted]).values()]
 
 
 def leads(chosen: Sequence[Paper], k: int) -> list[str]:

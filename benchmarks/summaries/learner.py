@@ -11,7 +11,7 @@ from benchmarks.summaries.papers import END, PAD, START, Pair
 from torch import Tensor
 
 from longspan.families.longformer.model import LongformerConfig
-from longspan.families.seq2seq.lm import Writer
+from longspan.families.seq2seq.lm import Seq2SeqLM
 from longspan.families.seq2seq.model import Seq2SeqConfig
 from longspan.layout import Layout
 from longspan.tasks.registry import build
@@ -36,7 +36,7 @@ class Stage(NamedTuple):
 PRETEXT = (Stage(96, 2, 32, 8, 1400), Stage(256, 3, 32, 8, 500), Stage(768, 4, 40, 4, 200))
 
 
-def led(vocabulary: int, longest: int, written: int, *, width: int, heads: int) -> Writer:
+def led(vocabulary: int, longest: int, written: int, *, width: int, heads: int) -> Seq2SeqLM:
     """Two layers that read in windows of 64 tokens to each side and one global token, two that write."""
     reading = LongformerConfig(
         vocab_size=vocabulary,
@@ -46,7 +46,7 @@ def led(vocabulary: int, longest: int, written: int, *, width: int, heads: int) 
         feed_forward=4 * width,
         positions=longest,
         position_offset=0,
-        types=0,
+        token_types=0,
         buckets=32,
         radius=64,
         dropout=0.0,
@@ -63,7 +63,7 @@ def led(vocabulary: int, longest: int, written: int, *, width: int, heads: int) 
         bos_id=START,
         eos_id=END,
     )
-    return build(writing, "summarise")
+    return build(writing, "summarize")
 
 
 def packed(pairs: Sequence[Pair]) -> tuple[Tensor, Layout, Tensor, Layout]:
@@ -91,7 +91,7 @@ def _drill(document: Sequence[int], stage: Stage, draw: random.Random) -> Pair:
 class Learner:
     """A model, its optimizer and its log."""
 
-    def __init__(self, model: Writer) -> None:
+    def __init__(self, model: Seq2SeqLM) -> None:
         self.model, self.taken, self.began = model, 0, time.perf_counter()
         biases = [p for name, p in model.named_parameters() if "relative_bias" in name]
         others = [p for name, p in model.named_parameters() if "relative_bias" not in name]
@@ -122,11 +122,11 @@ class Learner:
         self.optimizer.step()
         self.optimizer.zero_grad()
         self.taken += 1
-        return loss.item()
+        return float(loss)
 
 
 @torch.no_grad()
-def losses(model: Writer, pairs: Sequence[Pair]) -> list[float]:
+def losses(model: Seq2SeqLM, pairs: Sequence[Pair]) -> list[float]:
     """Minus the logarithm of the probability of each pair's summary, all of its tokens together."""
     model.eval()
     return [model.loss(*packed([one])).item() * len(one.summary) for one in pairs]

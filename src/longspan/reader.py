@@ -146,6 +146,10 @@ class Reader(Embedder):
     ) -> Answer: ...
     @overload
     def answer(
+        self, question: Question, *, top_k: Literal[1] = ..., **options: Unpack[AnswerOptions]
+    ) -> Answer: ...
+    @overload
+    def answer(
         self,
         question: str | Iterable[str | Question],
         context: str | Iterable[str] | None = ...,
@@ -168,7 +172,7 @@ class Reader(Embedder):
     ) -> list[Found[Span]]: ...
     def answer(
         self,
-        question: str | Iterable[str | Question],
+        question: str | Question | Iterable[str | Question],
         context: str | Iterable[str] | None = None,
         *,
         top_k: int = 1,

@@ -6,12 +6,12 @@ from typing import Any
 import pytest
 import torch
 import transformers
-from longspan.checkpoints.length_report import LengthenReport
 
 from helpers import task_name
 from longspan.checkpoints.load import load_model
 from longspan.layout import Layout
 from longspan.lengthening.lengthen import lengthen
+from longspan.lengthening.report import LengthenReport
 from parity.peers import HEADS, close, hidden, output, peer, words
 
 SHORT: dict[str, tuple[str, dict[str, Any]]] = {
@@ -162,7 +162,7 @@ def test_etc_without_global_tokens_is_every_head_of_every_family(
     loaded = load_model(tmp_path / "long")
     assert not loaded.report
     assert task_name(loaded.model) == report.task == TASKS[head]
-    assert (report.equal_up_to, report.global_tokens) == (RADIUS + 1, "none")
+    assert (report.equal_up_to, report.notes["global tokens"]) == (RADIUS + 1, "none")
     (ids,) = words(report.equal_up_to)
     expected = output(theirs(ids[None, None] if head.endswith("Choice") else ids[None]))
     given = hidden(loaded.model)(ids, Layout.packed([len(ids)], marked=[[0]]))

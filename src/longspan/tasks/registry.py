@@ -1,10 +1,12 @@
 """The tasks by name: a new one is a file beside this one and a line in TASKS."""
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Literal, overload
 
 from longspan.errors import bad, guess, whole
 from longspan.families.backbone import init_weights
 from longspan.families.base import ModelConfig
+from longspan.families.seq2seq.lm import Seq2SeqLM
+from longspan.families.seq2seq.model import Seq2SeqConfig
 from longspan.families.task_model import TaskModel
 from longspan.tasks.answer import ANSWER
 from longspan.tasks.base import Task
@@ -46,6 +48,10 @@ def tasks_for(config: ModelConfig) -> list[str]:
     return [task.name for task in TASKS.values() if task.fits(config)]
 
 
+@overload
+def build(config: Seq2SeqConfig, task: Literal["summarize"]) -> Seq2SeqLM: ...
+@overload
+def build(config: ModelConfig, task: str, *, labels: int = ..., **options: object) -> TaskModel: ...
 def build(config: ModelConfig, task: str, *, labels: int = 2, **options: object) -> TaskModel:
     """A model with new weights for a task; `labels` counts the classes, `options` go to the pooling of "encode".
 

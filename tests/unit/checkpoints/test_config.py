@@ -185,19 +185,21 @@ def junk(source: random.Random, depth: int = 2) -> Any:
 def test_any_config_is_translated_or_refused_by_name(seed: int) -> None:
     source = random.Random(seed)
     for _ in range(100):  # of each of the profile's 50 examples
-        kind = source.choice([*by_model_type(), *(family.own_type for family in all_families()), source.choice(JUNK)])
+        kind = source.choice(
+            [*by_model_type(), *(family.own_type for family in all_families()), source.choice(JUNK)]
+        )
         fields = {name: junk(source) for name in source.sample(NAMES, source.randrange(1, 5))}
         if source.random() < 0.3:
             fields["encoder"] = {name: junk(source) for name in source.sample(OUR_NAMES, source.randrange(4))}
         raw = {"model_type": kind, **fields}
         try:
             family, config = read_config(raw)
-            family.task(raw)
+            family.architecture(raw)
             read_labels(raw)
             read_problem(raw)
         except InputError:
             continue
-        assert isinstance(config, family.kind)
+        assert isinstance(config, family.config)
         assert config.layers <= 1024
 
 

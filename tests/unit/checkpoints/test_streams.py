@@ -66,7 +66,10 @@ def test_without_global_tokens_the_new_model_is_the_old_one_within_the_window(ki
 @pytest.mark.parametrize("kind", KINDS)
 def test_positions_are_kept_and_stretched_for_both_streams(kind: str) -> None:
     source = tiny(**KINDS[kind])
-    offset, before = source.config.position_offset, source.get_parameter("backbone.embeddings.positions.weight")
+    offset, before = (
+        source.config.position_offset,
+        source.get_parameter("backbone.embeddings.positions.weight"),
+    )
     target = lengthened(source, 200, pattern="etc", period=50)
     after = target.get_parameter("backbone.embeddings.positions.weight")
     assert torch.equal(after[:offset], before[:offset])

@@ -15,6 +15,7 @@ from longspan.pipeline.options import Options
 from longspan.reader import Reader
 from longspan.tasks import summarize
 from longspan.tasks.registry import TASKS
+from longspan.tasks.summarize import Summary
 from unit.tasks.tiny import CORPUS, LONG, reader, summariser, tokenizer, writer
 
 SHORT: dict[str, Any] = {"max_new_tokens": 9, "num_beams": 2}
@@ -24,7 +25,7 @@ def chosen(asked: dict[str, Any], own: dict[str, Any], positions: int = 1024) ->
     return summarize.combined(asked, own, positions=positions, vocab=99)
 
 
-def texts(found: list[dict[str, Any]]) -> list[str]:
+def texts(found: list[Summary]) -> list[str]:
     return [one["summary_text"] for one in found]
 
 
@@ -89,6 +90,7 @@ def test_a_query_stands_before_its_document() -> None:
     expected = summariser().summarize(behind, **SHORT)
     assert summariser().summarize(CORPUS[:2], query=["Who?", "Where?"], **SHORT) == expected
     assert summariser().summarize(CORPUS[0], query="Who?", **SHORT) == expected[:1]
+    wrong: Any
     for wrong in ("", " ", ["Who?", ""], ["Who?", 5], ["Who?"], 5):
         with pytest.raises(InputError, match="`query` must be "):
             summariser().summarize(CORPUS[:2], query=wrong)
@@ -138,6 +140,7 @@ def test_a_stream_ends_when_it_is_told_to() -> None:
 
 
 def test_only_one_summary_is_streamed() -> None:
+    options: Any
     for given, options in ((CORPUS, {}), (CORPUS[0], {"num_return_sequences": 2, "num_beams": 2})):
         with pytest.raises(InputError, match="`stream` must be None where several texts are written"):
             summariser().summarize(given, stream=print, **options)
