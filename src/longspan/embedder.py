@@ -42,7 +42,7 @@ class EncodeOptions(ReadingOptions, total=False):
 
 
 class Embedder:
-    """What every Reader can do: vectors of documents of any length, packed without padding, in the given order."""
+    """What every Reader can do: vectors of documents of any length, in the given order."""
 
     def __init__(
         self,
@@ -102,7 +102,7 @@ class Embedder:
 
         `pooling` is "mean", "first", "max" or, for some models, "sif"; None is what the model was made for.
         normalize=True gives vectors of length 1. Windows of a document are averaged, weighted by tokens
-        (pooling="max": their maximum). `prompt`, or the model's own of the name `prompt_name`, is put before each
+        (pooling="max": their maximum). `prompt`, or the model's own of the name `prompt_name`, precedes each
         text. `batch_size` is accepted and not needed, since batches are filled by tokens.
         """
         results = self._embeddings(texts, ("sentence_embedding",), options)

@@ -49,10 +49,10 @@ def load(
 ) -> "Reader":
     """A Reader for a folder or a model of the Hugging Face hub, downloaded as data: none of its code is run.
 
-    "default" is the built-in model, which is fetched and lengthened when it is first needed. `task` is a verb of
-    the Reader, or what Hugging Face calls it; None is what the model was made for. `labels` counts or names the
-    classes of a new head; `tokenizer` is one, or its folder, if the model's folder has none. precision="int8"
-    makes the linear layers so, for reading on a CPU. `options` are those of the Reader.
+    "default" is the built-in model, which is fetched and lengthened when it is first needed. `task` is a verb
+    of the Reader, or what Hugging Face calls it; None is what the model was made for. `labels` counts or
+    names the classes of a new head; `tokenizer` is one, or its folder, if the model's folder has none.
+    precision="int8" makes the linear layers so, for reading on a CPU. `options` are those of the Reader.
     """
     if precision not in (None, "int8"):
         raise bad("precision", "None or 'int8'", precision, "Use dtype= for floating-point types.")
@@ -93,10 +93,10 @@ def load(
 class Reader(Embedder):
     """Text in, answers out: documents of any length, packed without padding, results in the given order.
 
-    A text gives one result, a list gives a list (summarize: always a list). A result says how many tokens were
-    read (`n_tokens`), how many were not (`truncated`), and in how many `windows`: keys of a dict, or attributes
-    of a list of results. `options` are the fields of longspan.pipeline.options.Options; every verb takes them
-    too, for one call.
+    A text gives one result, a list gives a list (summarize: always a list). A result says how many tokens
+    were read (`n_tokens`), how many were not (`truncated`), and in how many `windows`: keys of a dict, or
+    attributes of a list of results. `options` are the fields of longspan.pipeline.options.Options; every verb
+    takes them too, for one call.
     """
 
     @overload
@@ -135,8 +135,9 @@ class Reader(Embedder):
         """For each text a list of {entity, score, index, word, start, end}, or of entities of several tokens.
 
         These are {entity_group, score, word, start, end}, with aggregation_strategy "simple", "first",
-        "average" or "max" instead of "none". start and end count characters. Labels among `ignore_labels`, ("O",)
-        by default, are left out. A token of several windows is taken from the one where it is most central.
+        "average" or "max" instead of "none". start and end count characters. Labels among `ignore_labels`,
+        ("O",) by default, are left out. A token of several windows is taken from the one where it is most
+        central.
         """
         return tag.tag(self._pipeline("tag"), texts, self.labels, options).unwrap()
 
@@ -203,8 +204,8 @@ class Reader(Embedder):
     ) -> Choice | list[Choice]:
         """{index, choice, score, scores, n_tokens, truncated, windows}: which choice fits the prompt best.
 
-        A text and a list of choices, two lists, or a list of {"prompt": ..., "choices": [...]}. Each choice is
-        read beside the prompt; n_tokens and truncated are sums over the choices.
+        A text and a list of choices, two lists, or a list of {"prompt": ..., "choices": [...]}. Each choice
+        is read beside the prompt; n_tokens and truncated are sums over the choices.
         """
         return choose.choose(self._pipeline("choose"), prompt, choices, options).unwrap()
 
@@ -236,9 +237,10 @@ class Reader(Embedder):
         A document is a text, or a pathlib.Path that is read; several are a list. `query`, one text or one for
         each document, is put before it. `stream` is called with the pieces of a single summary as soon as
         they are certain, and ends it by returning False. Options of generation are transformers' (num_beams,
-        max_new_tokens, min_new_tokens, length_penalty, no_repeat_ngram_size, do_sample, ...); what is not given
-        is as the model's folder has it, else 4 beams and at most 256 tokens. With num_return_sequences > 1 there
-        are `summaries`, too, whose first is `summary_text`. What is sampled depends on `seed` and the document.
+        max_new_tokens, min_new_tokens, length_penalty, no_repeat_ngram_size, do_sample, ...); what is not
+        given is as the model's folder has it, else 4 beams and at most 256 tokens. With num_return_sequences
+        > 1 there are `summaries`, too, whose first is `summary_text`. What is sampled depends on `seed` and
+        the document.
         """
         style = self.config, self.generation
         pipeline = self._pipeline("summarize")

@@ -299,7 +299,7 @@ def test_a_folder_without_a_tokenizer_is_an_error(tmp_path: Path) -> None:
 
 def test_loading_tells_of_misspelt_options_and_tasks_first(tmp_path: Path) -> None:
     with pytest.raises(InputError, match="Did you mean overflow"):
-        longspan.load(tmp_path / "nowhere", **{"overfow": "window"})  # type: ignore[arg-type]
+        longspan.load(tmp_path / "nowhere", overfow="window")  # type: ignore[call-arg]
     with pytest.raises(InputError, match="Did you mean tag"):
         longspan.load(tmp_path / "nowhere", "tagg")
 

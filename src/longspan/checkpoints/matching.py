@@ -1,4 +1,4 @@
-"""State-dict matching: a model without memory gets the tensors of a checkpoint; what does not fit is reported."""
+"""State-dict matching: a model gets the tensors of a checkpoint; what does not fit is reported."""
 
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -29,7 +29,7 @@ _RANDOM = {
 
 
 class NoInit(TorchFunctionMode):
-    """Skips random initialization: on the meta device, which keeps no weights, it would import half of torch."""
+    """Skips random initialization: on the meta device it would import half of torch for nothing."""
 
     def __torch_function__(
         self,

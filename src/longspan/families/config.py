@@ -40,7 +40,7 @@ class Units(NamedTuple):
 
 @dataclass(frozen=True, kw_only=True)
 class EncoderConfig:
-    """Sizes of a BERT-like encoder; families add what they attend to and override what is special about them."""
+    """Sizes of a BERT-like encoder; families add what they attend to, and what is special about them."""
 
     family: ClassVar[str] = ""
     "The family's name as people write it."

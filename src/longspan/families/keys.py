@@ -91,7 +91,7 @@ class KeyTable:
 def own_table(head: str, modules: Mapping[str, str], words_name: str | None) -> KeyTable:
     """Our own names: what Hugging Face would compute differently, it shall not find by its names either.
 
-    `head` precedes the names of the head's `modules`; `words_name` is what its decoder is tied to, if it has one.
+    `head` precedes the names of the head's `modules`; `words_name` is what its decoder is tied to, if any.
     """
     ties = {} if words_name is None else {f"{head}.decoder.weight": f"{{backbone}}{words_name}"}
     return KeyTable(OWN_PREFIX, {ours: f"{head}.{disk}" for ours, disk in modules.items()}, ties, None)

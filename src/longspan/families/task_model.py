@@ -28,7 +28,7 @@ class TaskModel(nn.Module):
         super().__init__()
         self.backbone, self.head = backbone, head
         self.architecture = architecture
-        "How Hugging Face's classes for the task end, such as ForSequenceClassification; Model for the backbone alone."
+        "How Hugging Face's classes for it end: ForSequenceClassification, ...; Model for the backbone alone."
         self.spare: dict[str, Tensor] = {}
         "Tensors of the checkpoint that the task does not use, kept for saving."
 
@@ -44,7 +44,7 @@ class TaskModel(nn.Module):
 
     @property
     def head_dropout(self) -> float | None:
-        """The head's dropout where a checkpoint does not say; None: the backbone's, or it has none of its own."""
+        """The head's dropout where a checkpoint does not say; None: the backbone's."""
         return None
 
     @property

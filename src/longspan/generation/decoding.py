@@ -41,7 +41,7 @@ class DecoderState:
         self._plans: tuple[Plan, Plan] | None = None
 
     def step(self, live: Mapping[int, Unfinished]) -> tuple[Tensor, IntArray]:
-        """Logits (R, vocab) for what comes after the texts about some documents, and the cache rows (R,) added."""
+        """Logits (R, vocab) for the next words of the texts about some documents, and their cache rows."""
         texts = list(live.values())
         tokens = np.concatenate([one.tokens[:, -1] for one in texts])
         rows = self._kept + np.arange(len(tokens))

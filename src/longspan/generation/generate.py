@@ -36,9 +36,9 @@ def generate(
 
     Where no token is marked, the first of each document is global in a LED, unless `global_first` is False.
     What is sampled for a document depends on `generator` and the document's number alone, not on its batch
-    mates. `on_token` hears every token of each document's only text as soon as it is certain; with beams that
-    is when all that can still win agree on it. `stop` is asked before each step; if it is True, the best texts
-    so far are returned.
+    mates. `on_token` hears every token of each document's only text as soon as it is certain; with beams,
+    that is when all that can still win agree on it. `stop` is asked before each step; if it is True, the best
+    texts so far are returned.
 
     >>> from longspan.families.longformer.model import LongformerConfig
     >>> from longspan.nn.heads import LMHead

@@ -106,7 +106,7 @@ class DecoderLayer(nn.Module):
     def forward(
         self, x: Tensor, key_values: KeyValues, plans: DecoderPlans, cache: KVCache | None = None
     ) -> Tensor:
-        """`key_values` are those of the encoder's rows; `cache` holds rows decoded before, and gets these too."""
+        """`key_values` are those of the encoder's rows; `cache` holds rows decoded before, and gets these."""
         look_back = partial(self.attention, pairs=plans.causal, cache=None if cache is None else cache.update)
         x = self._block(x, self.attention_norm, self.attention.out, look_back)
         x = self._block(x, self.cross_norm, self.cross.out, lambda y: self.cross(y, key_values, plans.cross))

@@ -28,8 +28,8 @@ class FeedForward(nn.Module):
 class EncoderLayer(nn.Module):
     """x (N, C) -> norm(x + out(attention(x))) -> norm(x + feed_forward(x)).
 
-    With `norm_first` x -> x + out(attention(norm(x))) -> x + feed_forward(norm(x)); the `final` layer then has
-    one more norm at its end.
+    With `norm_first` x -> x + out(attention(norm(x))) -> x + feed_forward(norm(x)); the `final` layer has one
+    more norm at its end.
     """
 
     def __init__(

@@ -116,8 +116,8 @@ GlobalTokens = (
     | IntArray
     | Mapping[str, object]
 )
-"""What users may say of global tokens: a rule's name, indices for all documents or for each, a function, fields
-of `Globals`, or one."""
+"""What users may say of global tokens: a rule's name, indices for all documents or for each, a function,
+fields of `Globals`, or one."""
 
 
 def _separators(encoding: Encoding) -> IntArray:

@@ -50,11 +50,11 @@ class Options:
     batch has another size, which shows in the last digits. It holds for one loaded model, one machine and
     one number of threads: weights that lie otherwise in memory can change the last digits, too."""
     global_tokens: GlobalTokens | None = None
-    """Which tokens are global, where the family has such tokens: a rule, indices, a mask, character spans or a
-    function, see longspan.pipeline.global_tokens; None: what suits the task."""
+    """Which tokens are global, where the family has such tokens: a rule, indices, a mask, character spans or
+    a function, see longspan.pipeline.global_tokens; None: what suits the task."""
     structure: str | None = None
-    """What of a text has a global token, where the family has a stream of them: "sentences", "paragraphs" (one each, besides those of their
-    sentences) or "blocks"; None: what the model was made for."""
+    """What of a text has a global token, where the family has a stream of them: "sentences", "paragraphs"
+    (one each, besides those of their sentences) or "blocks"; None: what the model was made for."""
     progress: bool | None = None
     "A bar that counts tokens: always, never, or (None) on a terminal when it takes more than two seconds."
 

@@ -133,7 +133,7 @@ def _token_types(model: TaskModel, documents: Sequence[Document]) -> list[IntArr
 def structure_tags(
     model: TaskModel, structure: str | None, documents: Sequence[Document]
 ) -> list[Columns] | None:
-    """Tags of the layout for each piece; None where the model knows of no structure or makes blocks itself."""
+    """Tags of the layout for each piece; None where the model has no structure or makes blocks itself."""
     units = model.config.global_units
     if units is None:
         if structure is not None:

@@ -25,7 +25,7 @@ class Stretch(NamedTuple):
 
 
 def tags_of(units: str, most: int, stretches: Sequence[Stretch]) -> list[Columns]:
-    """The tags of each stretch, where sentences or paragraphs have global tokens, at most `most` in a text."""
+    """The tags of each stretch, where sentences or paragraphs have at most `most` global tokens."""
     known: dict[int, Columns] = {}
     for encoding, _, _ in stretches:
         if id(encoding) not in known:

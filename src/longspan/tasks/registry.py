@@ -53,7 +53,8 @@ def build(config: Seq2SeqConfig, task: Literal["summarize"]) -> Seq2SeqLM: ...
 @overload
 def build(config: ModelConfig, task: str, *, labels: int = ..., **options: object) -> TaskModel: ...
 def build(config: ModelConfig, task: str, *, labels: int = 2, **options: object) -> TaskModel:
-    """A model with new weights for a task; `labels` counts the classes, `options` go to the pooling of "encode".
+    """A model with new weights for a task; `labels` counts the classes, `options` go to the pooling of
+    "encode".
 
     >>> from longspan.families.longformer.model import LongformerConfig
     >>> tiny = LongformerConfig(vocab_size=9, width=8, layers=2, heads=2, feed_forward=16, radius=3)

@@ -29,7 +29,7 @@ STRATEGIES = ("none", "simple", "first", "average", "max")
 
 
 class Entity(TypedDict):
-    """A labeled token (entity, index), or an entity of several (entity_group); start and end count characters."""
+    """A labeled token (entity, index), or an entity of several tokens (entity_group)."""
 
     entity: NotRequired[str]
     entity_group: NotRequired[str]

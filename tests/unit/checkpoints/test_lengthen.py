@@ -200,9 +200,12 @@ def test_a_folder_that_is_no_model_is_never_replaced(folder: Path, tmp_path: Pat
         ({"period": 0}, "`period` must be at least 1"),
         ({"period": 9, "positions": "random"}, "`period` must be None unless positions are copied"),
         ({"positions": "guess"}, "`positions` must be one of copy, interpolate, random"),
-        ({"pattern": "reformer"}, "`pattern` must be one of longformer, bigbird"),
-        ({"block": 64}, "`block` must be given for bigbird and etc only"),
-        ({"radius": 8, "pattern": "bigbird"}, "`radius` must be given for longformer and etc only"),
+        ({"pattern": "reformer"}, "`pattern` must be one of longformer, "),
+        ({"block": 64}, "`block` must be given for stitched, bigbird, etc only"),
+        (
+            {"radius": 8, "pattern": "bigbird"},
+            "`radius` must be given for longformer, stitched, etc, poolingformer only",
+        ),
         ({"radius": (1, 2, 3)}, "`radius` must be one number, or one for each of the 2 layers"),
     ],
 )
@@ -248,7 +251,7 @@ def test_the_command_speaks_json(folder: Path, tmp_path: Path, capsys: pytest.Ca
     assert main(["lengthen", str(folder), "--pattern", "bigbird", "--block", "4", "--to", "99"]) == 0
     assert "bigbird, block 4, 99 tokens" in capsys.readouterr().out
     assert main(["lengthen", str(folder), "--radius", "wide"]) == 2
-    assert "`--radius` must be a whole number" in capsys.readouterr().err
+    assert "`radius` must be a whole number" in capsys.readouterr().err
 
 
 def test_long_documents_are_read_beyond_the_old_limit() -> None:

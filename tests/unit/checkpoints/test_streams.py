@@ -31,7 +31,13 @@ SHORT = 61
 DEFAULTS: dict[str, Any] = {"to": 100, "pattern": "etc"}
 KINDS: dict[str, dict[str, Any]] = {
     "bert": {},
-    "roberta": {"position_offset": 2, "pad_id": 1, "token_types": 1, "norm_eps": 1e-5},
+    "roberta": {
+        "head_style": "roberta",
+        "position_offset": 2,
+        "pad_id": 1,
+        "token_types": 1,
+        "norm_eps": 1e-5,
+    },
 }
 
 
@@ -119,7 +125,7 @@ def test_the_command_writes_a_model_that_says_what_it_is(
 ) -> None:
     save_model(tiny("classify"), tmp_path / "short")
     given = ["lengthen", str(tmp_path / "short"), "--to", "99", "--out", str(tmp_path / "long")]
-    assert main([*given, "--to-pattern", "etc", "--radius", "8", "--block", "9", "--json"]) == 0
+    assert main([*given, "--pattern", "etc", "--radius", "8", "--block", "9", "--json"]) == 0
     told = json.loads(capsys.readouterr().out)
     assert (told["pattern"], told["radius"], told["block"]) == ("etc", [8, 8], 9)
     assert told["notes"]["global tokens"] == "one for each 9 tokens, at most 256"

@@ -109,7 +109,7 @@ def write(config: Seq2SeqConfig) -> dict[str, Any]:
 
 
 def unlike_bart(config: Seq2SeqConfig, offset: int, *, same: bool, pegasus: bool = False) -> str | None:
-    """What no such family has words for; with `same`, encoder and decoder have the same number of positions."""
+    """What no such family has words for; with `same`, both sides have the same number of positions."""
     encoder = config.encoder
     if encoder.buckets or encoder.token_types:
         return "token types or biases by distance before a decoder"

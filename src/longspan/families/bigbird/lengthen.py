@@ -9,7 +9,7 @@ from longspan.families.lengthening import Lengthening, Option, Short, require_fu
 
 
 def config(short: Short, options: Mapping[str, Option]) -> EncoderConfig:
-    """The config of the new model; it keeps the heads of the source where BigBird's own compute something else."""
+    """The config of the new model; it keeps the source's heads where BigBird's own compute something else."""
     require_full_attention(short)
     old, ending = short.config, short.architecture
     kept = ending in ("ForSequenceClassification", "ForQuestionAnswering") or (

@@ -14,7 +14,7 @@ from longspan.structure.structure import Structure
 class StreamEmbeddings(nn.Module):
     """ids of tokens (N,) and the structure around them to hidden states of both streams (N + G, C).
 
-    With an `embedding_size` words are projected to C before anything is added (ALBERT). With 0 `positions` places
+    With an `embedding_size` words are projected to C first (ALBERT). With 0 `positions` places
     are not told; else place p reads row p + `offset` of its stream's own table. `usual` are the types of
     tokens and of global tokens where none are given.
     """

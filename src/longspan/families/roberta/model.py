@@ -1,4 +1,4 @@
-"""RoBERTa: BERT's body, positions that begin after the padding token's number, other heads (Liu et al. 2019)."""
+"""RoBERTa: BERT with positions that begin after the padding token's number, other heads (Liu et al. 2019)."""
 
 from dataclasses import dataclass
 from typing import ClassVar

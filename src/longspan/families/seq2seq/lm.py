@@ -1,4 +1,4 @@
-"""Encoder-decoder models for tasks: one writes texts about documents, one reads each document a second time."""
+"""Encoder-decoder models for tasks: one writes about documents, one reads each document twice."""
 
 from dataclasses import replace
 
@@ -57,7 +57,7 @@ class Seq2SeqLM(TaskModel):
         return logits
 
     def with_global_first(self, layout: Layout) -> Layout:
-        """The layout with the first token of each document marked, where none is and the family was so trained."""
+        """The layout with each document's first token marked, if none is and the family was trained so."""
         if layout.marked_rows.size or not self.config.global_first:
             return layout
         site = layout.sites
@@ -75,8 +75,8 @@ class Seq2SeqLM(TaskModel):
     ) -> Tensor:
         """Mean cross-entropy of the `labels` (N,), the words of the texts; -100 does not count.
 
-        Where no token is marked, the first of each document is global in a LED, unless `global_first` is False.
-        The logits of few rows are in memory at once.
+        Where no token is marked, the first of each document is global in a LED, unless `global_first` is
+        False. The logits of few rows are in memory at once.
         """
         layout = self.with_global_first(layout) if global_first else layout
         x = self.hidden(ids, layout, shift_right(labels, texts, self.backbone.config), texts)
@@ -85,7 +85,7 @@ class Seq2SeqLM(TaskModel):
 
 
 class Seq2SeqTaskModel(TaskModel):
-    """The decoder reads the document again, shifted by one place, and the head reads the decoder, as in BART."""
+    """The decoder reads the document again, shifted by one, and the head reads the decoder, as in BART."""
 
     backbone: Seq2Seq
 

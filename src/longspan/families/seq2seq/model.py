@@ -1,4 +1,4 @@
-"""Encoder-decoder models such as LED: any of our encoders reads, a decoder writes (Beltagy et al. 2020, section 7)."""
+"""Encoder-decoder models such as LED: an encoder reads, a decoder writes (Beltagy et al. 2020, section 7)."""
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
@@ -61,10 +61,12 @@ class Seq2SeqConfig:
 
     @property
     def width(self) -> int:
+        """Size of the hidden states, the same on both sides."""
         return self.encoder.width
 
     @property
     def vocab_size(self) -> int:
+        """Words that both sides share."""
         return self.encoder.vocab_size
 
     @property

@@ -19,8 +19,8 @@ SHIPPED = "sif-uncased.safetensors"
 
 
 def shipped() -> Tensor:
-    """The SIF weights of BERT's uncased words (30522,), counted in the documentation of Python and Linux and in
-    meetings; benchmarks/sif.py makes the file."""
+    """The SIF weights of BERT's uncased words (30522,), counted in the documentation of Python and Linux and
+    in meetings; benchmarks/sif.py makes the file."""
     data = files(__package__).joinpath(SHIPPED).read_bytes()
     return load(data)["salience"].float()
 
