@@ -13,6 +13,10 @@ from longspan.errors import FARTHEST, InputError, bad, whole
 from longspan.shapes import BoolArray, IntArray
 
 
+RowIndex = slice | list[int] | IntArray | BoolArray | tuple[slice | None, ...]
+"""What numpy takes to select rows, or to add an axis."""
+
+
 @dataclass(frozen=True, eq=False)
 class Site:
     """Columns of equal shape that tell where rows stand; index it as you would index one column."""
@@ -28,7 +32,7 @@ class Site:
     exists: BoolArray
     tags: Mapping[str, IntArray] = field(default_factory=dict)
 
-    def __getitem__(self, index: Any) -> "Site":
+    def __getitem__(self, index: RowIndex) -> "Site":
         """The same index taken of every column."""
         return Site(
             self.position[index],

@@ -145,10 +145,10 @@ def search(reader: longspan.Reader) -> None:
 def inspect() -> None:
     picture = longspan.draw("longformer-base", 1024, marked=[0])
     reveal_type(picture)
-    reveal_type((picture.text(), picture.svg(), picture.field.tokens))
+    reveal_type((picture.text(), picture.svg(), picture.receptive_field.tokens))
     report = longspan.explain("longformer-base", 4096, gflops=100)
     reveal_type(report)
-    reveal_type((report.dominates, report.seconds, report.memory["peak"], report.field.complete))
+    reveal_type((report.dominates, report.seconds, report.memory["peak"], report.receptive_field.complete))
     reveal_type(report.as_json())
 
 

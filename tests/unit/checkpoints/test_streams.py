@@ -139,7 +139,7 @@ def test_the_command_writes_a_model_that_says_what_it_is(
     assert not loaded.report
     assert loaded.model.config.block == 9  # type: ignore[attr-defined]
     assert main(["lengthen", str(tmp_path / "short"), "--pattern", "etc", "--to", "99"]) == 0
-    assert "etc, radius 30, global tokens: none, 99 tokens" in capsys.readouterr().out
+    assert "etc, radius 30, 99 tokens" in capsys.readouterr().out
 
 
 def test_what_is_written_is_what_was_compared(tmp_path: Path) -> None:
