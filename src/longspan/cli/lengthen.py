@@ -14,7 +14,9 @@ def add_to(verbs: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None
         epilog="example: longspan lengthen roberta-base --to 4096 --radius 256 --out roberta-4096; "
         "--options lists what each pattern takes",
     )
-    verb.add_argument("source", nargs="?", metavar="SOURCE", help="a folder, or the name of a model on the hub")
+    verb.add_argument(
+        "source", nargs="?", metavar="SOURCE", help="a folder, or the name of a model on the hub"
+    )
     length = "tokens to read (default: 4096, with a decoder 16384)"
     verb.add_argument("--to", type=int, metavar="N", help=length)
     verb.add_argument("--out", type=Path, metavar="DIR", help="where to write it (default: only compare)")
@@ -25,9 +27,7 @@ def add_to(verbs: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None
         "--set", action="append", default=[], metavar="NAME=VALUE", help="another option of the pattern"
     )
     verb.add_argument("--options", action="store_true", help="list the patterns and their options")
-    verb.add_argument(
-        "--sif", action="store_true", help="give words of BERT's the shipped SIF weights: rare ones count more"
-    )
+    verb.add_argument("--sif", action="store_true", help="the same as --set sif_weights=shipped")
     verb.add_argument("--positions", default="copy", help="copy (default), interpolate or random")
     verb.add_argument("--period", type=int, metavar="N", help="copy the first N positions only")
     verb.add_argument("--task", help="what it shall do (default: what the source does)")
@@ -45,7 +45,8 @@ def run(arguments: argparse.Namespace) -> int:
     options: dict[str, int | str | tuple[int, ...] | bool] = {}
     for name, text in _pairs(arguments):
         options[name] = _value(text)
-    from longspan.families.stitched.sif import shipped
+    if arguments.sif:
+        options["sif_weights"] = "shipped"
     from longspan.lengthening.lengthen import lengthen
 
     report = lengthen(
@@ -58,7 +59,6 @@ def run(arguments: argparse.Namespace) -> int:
         task=arguments.task,
         force=arguments.force,
         **options,
-        **({"sif_weights": shipped()} if arguments.sif else {}),
     )
     if arguments.json:
         import json

@@ -146,5 +146,6 @@ BIGBIRD_PEGASUS = replace(
     cannot=cannot,
     fields=BART.fields | BIGBIRD.fields,
     adapt=from_original,
+    config_file=None,
     backbone=BACKBONE,
 )
