@@ -1,4 +1,4 @@
-"""Longformer from a short encoder; before a decoder, LED."""
+"""Longformer from a short encoder, which a decoder may follow."""
 
 from collections.abc import Mapping
 
