@@ -50,10 +50,9 @@ def lengthen(
 
     `to` is 4096 by default, and 16384 for a model with a decoder: its encoder is made long, and it writes
     texts as long as before; if it classifies or answers, its decoder reads as much. `pattern` names the kind
-    of long model, and `options` are those of the kind, such as radius and block: `lengthen --options` of the
-    command lists them. `positions` is "copy" (with a `period`), "interpolate" or "random". The new model is
-    compared with its source before it is written; out=None writes nothing. `force` replaces a model that is
-    there.
+    of long model, and `options` are those of the kind, such as radius or block: `longspan lengthen --options`
+    lists them. `positions` is "copy" (with a `period`), "interpolate" or "random". The new model is compared
+    with its source before it is written; out=None writes nothing. `force` replaces a model that is there.
     """
     place = None if out is None else _place(Path(out), force=force)
     where = {"revision": revision, "cache_dir": cache_dir, "token": token}
