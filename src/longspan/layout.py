@@ -4,14 +4,12 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from hashlib import blake2b
-from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
 from longspan.errors import FARTHEST, InputError, bad, whole
 from longspan.shapes import BoolArray, IntArray
-
 
 RowIndex = slice | list[int] | IntArray | BoolArray | tuple[slice | None, ...]
 """What numpy takes to select rows, or to add an axis."""

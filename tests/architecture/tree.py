@@ -1,9 +1,12 @@
 """The package as its architecture tests see it: modules, what they import, and what they say."""
 
 import ast
+import re
 from collections.abc import Iterator
 from functools import cache
+from io import StringIO
 from pathlib import Path
+from tokenize import COMMENT, generate_tokens
 
 SOURCE = Path(__file__).parents[2] / "src"
 PACKAGE = "longspan"
@@ -55,3 +58,31 @@ def _imports(node: ast.AST) -> Iterator[str]:
             yield inner if inner in MODULES or inner == f"{PACKAGE}._native" else str(node.module)
     for child in ast.iter_child_nodes(node):
         yield from _imports(child)
+
+
+def code_of(module: str) -> Iterator[str]:
+    """The identifiers of a file, the modules it imports, and its strings but for docstrings."""
+    documentation = _documentation(tree_of(module))
+    for node in ast.walk(tree_of(module)):
+        if node in documentation:
+            continue
+        for field in ("id", "attr", "name", "arg", "module", "value"):
+            if isinstance(word := getattr(node, field, None), str):
+                yield word
+
+
+def prose_of(module: str) -> Iterator[str]:
+    """The comments of a file and its docstrings without their examples, which are tests."""
+    for node in _documentation(tree_of(module)):
+        yield _EXAMPLE.sub("", str(node.value))
+    for token in generate_tokens(StringIO(MODULES[module].read_text()).readline):
+        if token.type == COMMENT:
+            yield token.string
+
+
+_EXAMPLE = re.compile(r"^ *>>>.*(?:\n.*\S.*)*", re.MULTILINE)
+
+
+def _documentation(tree: ast.Module) -> list[ast.Constant]:
+    statements = (node.value for node in ast.walk(tree) if isinstance(node, ast.Expr))
+    return [value for value in statements if isinstance(value, ast.Constant)]

@@ -2,7 +2,7 @@
 
 import json
 from collections.abc import Callable, Iterable
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field
 from typing import Any
 
 import torch
@@ -13,10 +13,9 @@ from longspan.bench.dense_etc import DenseEtc
 from longspan.bench.measure import Run
 from longspan.bench.peers import need_transformers
 from longspan.engine.plan import _plan
-from longspan.families.bigbird.model import BigBird, BigBirdConfig
-from longspan.families.etc.model import Etc, etc_base
-from longspan.families.longformer.model import Longformer, LongformerConfig
-from longspan.families.poolingformer.model import Poolingformer, PoolingformerConfig, lite
+from longspan.families.config import EncoderConfig
+from longspan.families.etc.model import Etc, EtcConfig, etc_base
+from longspan.families.registry import presets
 from longspan.hf import accelerate
 from longspan.hf.serving import once
 from longspan.layout import Layout
@@ -41,8 +40,10 @@ class Job:
     """"ours" or "transformers"; "accelerated", the same with our attention inside, and "accelerated with
     activations" with these too; for ETC "dense" or "fused", plain torch with or without its fused kernel."""
     family: str = "longformer"
-    """"longformer", "poolingformer" or "led", with the first token of each document global, "bigbird" or
-    "etc". LED has as many layers that write as layers that read."""
+    """How the name of its preset begins; global tokens are those that the family usually has. LED has as many
+    layers that write as layers that read."""
+    options: dict[str, Any] = field(default_factory=dict)
+    "Fields of its config besides sizes, radius and block."
     lengths: tuple[int, ...] = (4096,)
     "Tokens of each document."
     batch: int = 8
@@ -56,10 +57,6 @@ class Job:
     "Ours with int8 linear layers."
     globals: int = 256
     "Global tokens of ETC."
-    two_level: int = 3
-    "Layers of a poolingformer with two levels; its other sizes are those of the paper."
-    lite: bool = False
-    "Its second level pools the keys and values of the first."
     keep_pages: bool = False
     "Run with KEEP_PAGES in the environment."
     warm_up: bool = True
@@ -88,16 +85,32 @@ class Job:
         >>> Job(family="bigbird").linear_flops / 1e9
         695.784701952
         """
-        square, second = self.width**2, 0
+        square = self.width**2
         if self.family == "etc":  # a query, two keys and two values of each row of both streams
             rows = sum(self.lengths) + self.globals * len(self.lengths)
             return 2 * self.layers * rows * (6 * square + 2 * self.width * self.feed_forward)
-        if self.family == "poolingformer" and not self.lite:  # queries of all rows, keys and values of slots
-            slots = sum(-(-n // PoolingformerConfig.stride) for n in self.lengths)
-            second = self.two_level * square * (sum(self.lengths) + 2 * slots)
         row = 4 * square + 2 * self.width * self.feed_forward
         marked = 2 * square * len(self.lengths) if self.family != "bigbird" else 0
-        return 2 * (self.layers * (row * sum(self.lengths) + marked) + second)
+        return 2 * (self.layers * (row * sum(self.lengths) + marked) + square * self._pooled_rows)
+
+    @property
+    def _pooled_rows(self) -> int:
+        """Rows that pooled attention projects again: queries of all tokens, keys and values of slots."""
+        if self.family == "led" or getattr(config := self.config, "share_weights", False):
+            return 0
+        layers = config.attention(Layout.packed(self.lengths))
+        return sum(
+            spec.queries.size + 2 * spec.keys.size for specs in layers for spec in specs if spec.pooled
+        )
+
+    @property
+    def config(self) -> EncoderConfig:
+        """The config of ours."""
+        if self.family == "etc":
+            return _etc(self)
+        kind = type(presets()[f"{self.family}-base"])
+        own = {name: getattr(self, name) for name in ("radius", "block") if hasattr(kind, name)}
+        return kind(**self.sizes, **own, **self.options)
 
     def json(self) -> str:
         """The job as text for another process."""
@@ -157,21 +170,11 @@ Outputs = Callable[[], Iterable[Tensor]]
 
 def _ours(job: Job, documents: list[Tensor]) -> tuple[nn.Module, Outputs]:
     """Documents packed end to end; packing and making the plans belong to every turn."""
-    model: Longformer | BigBird | Poolingformer | Etc
-    sizes = job.sizes
     if job.family == "led":
-        return led.ours(documents, sizes | {"radius": job.radius}, **job.task)
-    if job.family == "longformer":
-        model = Longformer(LongformerConfig(**sizes, radius=job.radius))
-        marked = [[0] for _ in documents]
-    elif job.family == "poolingformer":
-        two_level = tuple(range(job.two_level))
-        config = PoolingformerConfig(**sizes, radius=job.radius, two_level=two_level)
-        model, marked = Poolingformer(lite(config) if job.lite else config), [[0] for _ in documents]
-    elif job.family == "etc":
-        model, marked = _etc(job), None
-    else:
-        model, marked = BigBird(BigBirdConfig(**sizes, block=job.block)), None
+        return led.ours(documents, job.sizes | {"radius": job.radius}, **job.task)
+    config = job.config
+    model = config.backbone()
+    marked = [list(config.usual_marks(len(ids))) for ids in documents]
     if job.int8:
         quantize(model)
     model.gradient_checkpointing = job.checkpointing
@@ -184,24 +187,22 @@ def _ours(job: Job, documents: list[Tensor]) -> tuple[nn.Module, Outputs]:
     return model, outputs
 
 
-def _etc(job: Job) -> Etc:
-    return Etc(
-        etc_base(
-            vocab_size=job.vocab,
-            width=job.width,
-            layers=job.layers,
-            heads=job.heads,
-            feed_forward=job.feed_forward,
-            radius=job.radius,
-            block=-(-max(job.lengths) // job.globals),
-            most_globals=job.globals,
-        )
+def _etc(job: Job) -> EtcConfig:
+    return etc_base(
+        vocab_size=job.vocab,
+        width=job.width,
+        layers=job.layers,
+        heads=job.heads,
+        feed_forward=job.feed_forward,
+        radius=job.radius,
+        block=-(-max(job.lengths) // job.globals),
+        most_globals=job.globals,
     )
 
 
 def _dense(job: Job, documents: list[Tensor]) -> tuple[nn.Module, Outputs]:
     """One document after the other; making masks and labels belongs to every turn."""
-    model = DenseEtc(_etc(job), fused=job.who == "fused")
+    model = DenseEtc(Etc(_etc(job)), fused=job.who == "fused")
     return model, lambda: (model(ids, Layout.packed([len(ids)])) for ids in documents)
 
 

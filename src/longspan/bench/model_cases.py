@@ -75,9 +75,14 @@ def _forward() -> Iterator[ModelCase]:
 def _poolingformer() -> ModelCase:
     """A second level in 3 and in all 12 layers, against a Longformer with the radius of the first level."""
     longformer = Job(radius=128)
-    three = replace(longformer, family="poolingformer")
-    jobs = {"ours": three, "all layers": replace(three, two_level=12), "longformer": longformer}
-    jobs |= {"lite": replace(three, lite=True), "all layers, lite": replace(three, two_level=12, lite=True)}
+    lite = {"mix": True, "share_weights": True}
+
+    def pooled(layers: int, **options: bool) -> Job:
+        return replace(longformer, family="poolingformer", options={"two_level": [*range(layers)], **options})
+
+    three = pooled(3)
+    jobs = {"ours": three, "all layers": pooled(12), "longformer": longformer}
+    jobs |= {"lite": pooled(3, **lite), "all layers, lite": pooled(12, **lite)}
     trained = {"training": three, "longformer, training": longformer}
     jobs |= {name: replace(job, training=True, warm_up=False) for name, job in trained.items()}
 

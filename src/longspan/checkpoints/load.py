@@ -122,10 +122,14 @@ def read_raw(folder: Path) -> dict[str, Any]:
     if os.path.lexists(folder / "config.json"):
         return read_json(inside(folder, "config.json"))
     for family in all_families():
-        if family.config_file != "config.json" and os.path.lexists(folder / family.config_file):
+        if family.config_file and os.path.lexists(folder / family.config_file):
             return {**read_json(inside(folder, family.config_file)), "model_type": family.model_type}
     if bundle_in(folder):
-        repair = 'For the released BigBird-Pegasus write {"model_type": "bigbird_pegasus"} into one.'
+        nameless = [family for family in all_families() if family.config_file is None]
+        repair = " ".join(
+            f'For the released {one.name} write {{"model_type": "{one.model_type}"}} into one.'
+            for one in nameless
+        )
         raise refused(folder, "it has a checkpoint of TensorFlow, but no config.json", repair)
     return read_json(inside(folder, "config.json"))
 

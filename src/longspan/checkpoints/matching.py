@@ -97,7 +97,7 @@ def match_weights(model: TaskModel, table: KeyTable, weights: Weights, *, unused
 def settle(match: Match, place: Path, *, ignore_mismatched_sizes: bool) -> list[str]:
     """The head's parameters to be drawn anew; anything else that does not fit is an error."""
     for name, keys in list(match.missing.items()):
-        if all(_COPIED.search(key) for key in keys):  # files made from a RoBERTa need not have them
+        if all(_COPIED.search(key) for key in keys):  # files made from a short model need not have them
             match.sources[name] = tuple(key.replace("_global.", ".") for key in keys)
     copied = [name for name in match.missing if name in match.sources]
     if copied:

@@ -28,11 +28,7 @@ def add_to(verbs: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None
         "--set", action="append", default=[], metavar="NAME=VALUE", help="another option of the pattern"
     )
     verb.add_argument("--options", action="store_true", help="list the patterns and their options")
-    verb.add_argument(
-        "--sif",
-        action="store_true",
-        help="give words of BERT's the shipped SIF weights: rare ones count more",
-    )
+    verb.add_argument("--sif", action="store_true", help="the same as --set sif_weights=shipped")
     verb.add_argument("--positions", default="copy", help="copy (default), interpolate or random")
     verb.add_argument("--period", type=int, metavar="N", help="copy the first N positions only")
     verb.add_argument("--task", help="what it shall do (default: what the source does)")
@@ -48,11 +44,10 @@ def run(arguments: argparse.Namespace) -> int:
     if arguments.source is None:
         raise bad("SOURCE", "a folder, or the name of a model on the hub", None)
     options: dict[str, Any] = {name: _value(text) for name, text in _pairs(arguments)}
-    from longspan.families.stitched.sif import shipped
+    if arguments.sif:
+        options["sif_weights"] = "shipped"
     from longspan.lengthening.lengthen import lengthen
 
-    if arguments.sif:
-        options["sif_weights"] = shipped()
     report = lengthen(
         arguments.source,
         arguments.to,

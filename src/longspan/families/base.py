@@ -21,10 +21,6 @@ SAME_HEAD = {PRETRAINING: "ForMaskedLM", CAUSAL_LM: "ForMaskedLM"}
 """Classes whose head is that of another."""
 
 
-def _heads_in_old_files(stored: Raw) -> str:
-    return "roberta" if stored.get("position_offset", 0) else "bert"
-
-
 @dataclass(frozen=True, kw_only=True)
 class Family:
     """How Hugging Face names and configures the models of one config class."""
@@ -49,8 +45,8 @@ class Family:
     "Fields of config.json that mean something to this family only."
     stale: frozenset[str] = frozenset()
     "Fields of the authors' own files that are never written."
-    head_style: str = "bert"
-    "Whose heads its classes have."
+    head_style: str = ""
+    "Whose heads its classes have; empty if a decoder precedes them."
     backbone: Mapping[str, tuple[str, ...]] = field(default_factory=lambda: BACKBONE)
     "Our modules of the backbone and theirs."
     backbone_ties: Mapping[str, str] = field(default_factory=dict)
@@ -75,9 +71,9 @@ class Family:
     "Whether its models are saved as those of another family."
     own_only: bool = False
     "Whether only Longspan has it, so that no other config.json names its model type."
-    config_file: str = "config.json"
-    "Where the authors' own checkpoints keep their config."
-    heads_in_old_files: Callable[[Raw], str] = _heads_in_old_files
+    config_file: str | None = "config.json"
+    "Where the authors' own checkpoints keep their config; None: they have none."
+    heads_in_old_files: Callable[[Raw], str] = lambda stored: ""
     "The head style of files of our own type that do not say."
     own_modules: Mapping[str, str] = field(default_factory=dict)
     "Modules of heads that files of our own type have under another name."
@@ -169,23 +165,3 @@ ENDINGS = (
     "ForConditionalGeneration",
 )
 """How Hugging Face's classes with a head end."""
-
-
-def unlike_layers(config: EncoderConfig, *, rescales: bool = False) -> str | None:
-    """What no encoder of Hugging Face has in its layers, nor before them unless it `rescales` its words."""
-    if config.norm_first:
-        return "norms before the blocks"
-    if config.rescale_embeddings and not rescales:
-        return "rescaled embeddings"
-    return "dropout within feed-forward blocks" if config.activation_dropout else None
-
-
-def unlike_bert(config: EncoderConfig, *, rescales: bool = False) -> str | None:
-    """What most families of Hugging Face have no words for, None if there is nothing of the kind."""
-    if layers := unlike_layers(config, rescales=rescales):
-        return layers
-    if config.buckets:
-        return "biases by distance"
-    if config.embedding_size is not None:
-        return "embeddings that are projected"
-    return None if config.token_types else "a model without token types"

@@ -40,7 +40,7 @@ class Units(NamedTuple):
 
 @dataclass(frozen=True, kw_only=True)
 class EncoderConfig:
-    """Sizes of a BERT-like encoder; families add what they attend to, and what is special about them."""
+    """Sizes of an encoder; families add what they attend to and override what is special about them."""
 
     family: ClassVar[str] = ""
     "The family's name as people write it."
@@ -63,11 +63,11 @@ class EncoderConfig:
     positions: int = 4096
     "Tokens of the longest document."
     position_offset: int = 0
-    "Rows of the position table before position 0 (RoBERTa: 2)."
+    "Rows of the position table before position 0."
     token_types: int = 1
     "Segments told apart by an embedding; 0: there is no such table."
     embedding_size: int | None = None
-    "Size of the embeddings, if they are projected to `width` (small ELECTRA models); None: `width`."
+    "Size of the embeddings, if they are projected to `width`; None: `width`."
     buckets: int = 0
     "Buckets of relative distances, each with a bias per head shared by all layers (T5's scheme); 0: none."
     activation: str = "gelu"
@@ -77,8 +77,7 @@ class EncoderConfig:
     """Whose heads it has. "roberta": the classifier drops its input too, and words are decoded through gelu;
     "bigbird": a deep span head, and classification through the model's own activation."""
     norm_first: bool = False
-    """Pre-norm, as in Pegasus: norms before the blocks, one after the last, none after the embeddings; else
-    post-norm, as in BERT."""
+    """Pre-norm: norms before the blocks, one after the last, none after the embeddings; else post-norm."""
     rescale_embeddings: bool = False
     "Word embeddings are multiplied by the square root of the width."
     dropout: float = 0.1
@@ -153,7 +152,7 @@ class EncoderConfig:
 
     @property
     def global_tokens(self) -> GlobalTokenUse:
-        """Whether users may choose global tokens, and whether the task chooses them if users do not."""
+        """Whether users may name global tokens, and whether the task names them if users do not."""
         return "none"
 
     @property
@@ -180,10 +179,20 @@ class EncoderConfig:
         """The tokens that are marked in a document of that length, if nobody says otherwise."""
         return ()
 
+    @property
+    def head_drops_input(self) -> bool:
+        """Whether dropout precedes the dense layer of a classifier, too."""
+        return self.head_style != "bert"
+
+    @property
+    def deep_span_head(self) -> bool:
+        """Whether answers are found by one more feed-forward block, behind which the question is hidden."""
+        return self.head_style == "bigbird"
+
     def reads_token_types(self, architecture: str) -> bool:
         """Whether the model is told which segment a token belongs to."""
-        answers = architecture == "ForQuestionAnswering"  # BigBird's tokenizer has no types elsewhere
-        return self.token_types > 1 and (answers or self.head_style != "bigbird")
+        answers = architecture == "ForQuestionAnswering"  # a deep span head knows the question by its type
+        return self.token_types > 1 and (answers or not self.deep_span_head)
 
     def activation_in_head(self, architecture: str) -> str:
         """The activation after the dense layer of a head.
@@ -195,7 +204,7 @@ class EncoderConfig:
             return self.head_activation
         if architecture == "ForMaskedLM":
             return "gelu" if self.head_style == "roberta" else self.activation
-        deep = self.head_style == "bigbird" and architecture == "ForSequenceClassification"
+        deep = self.deep_span_head and architecture == "ForSequenceClassification"
         return self.activation if deep else "tanh"
 
 

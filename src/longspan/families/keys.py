@@ -27,7 +27,7 @@ BACKBONE: dict[str, tuple[str, ...]] = {
     "layers.#.feed_forward.down": ("encoder.layer.#.output.dense",),
     "layers.#.feed_forward_norm": ("encoder.layer.#.output.LayerNorm",),
 }
-"""Our modules and BERT's; # is the number of the layer."""
+"""Our modules and those of most encoders; # is the number of the layer."""
 
 WORDS = "embeddings.word_embeddings.weight"
 FAMILY = "Is it a model of this family?"
@@ -98,7 +98,7 @@ def own_table(head: str, modules: Mapping[str, str], words_name: str | None) -> 
 
 
 def prefix_of(present: Collection[str], place: object, words: Collection[str] = (WORDS,)) -> str:
-    """The prefix of the backbone's names: "bert.", "longformer.", "model.", or nothing.
+    """The prefix of the backbone's names, such as "model.", or nothing.
 
     >>> prefix_of(["model.encoder.embed_tokens.weight"], "", ("shared.weight", "encoder.embed_tokens.weight"))
     'model.'

@@ -92,4 +92,4 @@ class Lengthening:
 
 def require_full_attention(short: Short) -> None:
     """Raise unless the source sees everything, as short models do."""
-    short.require(short.config.full_attention, "a short model that sees everything, such as BERT or RoBERTa")
+    short.require(short.config.full_attention, "a short model that sees everything")

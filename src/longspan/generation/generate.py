@@ -34,7 +34,7 @@ def generate(
 ) -> list[list[Hypothesis]]:
     """The texts that a model generates about each document of a layout, best first.
 
-    Where no token is marked, the first of each document is global in a LED, unless `global_first` is False.
+    Where no token is marked, `global_first` marks the first of each document, if the family does so.
     What is sampled for a document depends on `generator` and the document's number alone, not on its batch
     mates. `on_token` hears every token of each document's only text as soon as it is certain; with beams,
     that is when all that can still win agree on it. `stop` is asked before each step; if it is True, the best

@@ -172,7 +172,7 @@ def draw(
 ) -> Picture:
     """What a model or some patterns attend to, layer by layer, with the receptive field.
 
-    `model` is a config, a folder, a name on the hub, or a preset such as "longformer-base" (no weights are
+    `model` is a config, a folder, a name on the hub, or the name of a preset (no weights are
     read); or a pattern, or a sequence of patterns, one for each layer, with `heads` heads. `length` is that
     of one document, or a layout; `marked` are its global tokens, by default those that the family has.
 

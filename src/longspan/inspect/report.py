@@ -218,7 +218,7 @@ def explain(
 ) -> CostReport:
     """What a forward pass takes: pairs, receptive field, memory, time, and what dominates.
 
-    `model` is a config, a folder, a name on the hub, or a preset such as "longformer-base" (no weights are
+    `model` is a config, a folder, a name on the hub, or the name of a preset (no weights are
     read); or a pattern, or a sequence of patterns, one for each layer, with `heads` heads of `head_size`.
     `length` is that of one document, or a layout; `marked` are its global tokens, by default those that the
     family has. The time is a prediction: from rates measured here in about a second, or from `gflops`, either

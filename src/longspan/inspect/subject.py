@@ -17,10 +17,7 @@ from longspan.words import plural
 
 USUAL = 4096
 """Tokens of the document, unless the model reads fewer or others are asked for."""
-KINDS = (
-    "a folder with config.json, a name on the hub such as allenai/longformer-base-4096, "
-    f"or one of {', '.join(presets())}"
-)
+KINDS = f"a folder with config.json, a name on the hub, or one of {', '.join(presets())}"
 """What a model may be given as."""
 
 

@@ -75,7 +75,7 @@ class DecoderPlans(NamedTuple):
 class DecoderLayer(nn.Module):
     """x (N, C) through self-attention, cross-attention and feed-forward, each with a residual and a norm.
 
-    Post-norm as in BART, or pre-norm as in Pegasus (`norm_first`), where the `final` layer has one more norm.
+    Post-norm, or pre-norm (`norm_first`), where the `final` layer has one more norm.
     """
 
     def __init__(

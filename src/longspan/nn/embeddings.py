@@ -13,9 +13,9 @@ from longspan.nn.rows import ROWS
 class Embeddings(nn.Module):
     """ids (N,) to the first hidden states (N, C): word + position + type, norm and dropout.
 
-    Position p of a document reads row p + `offset` of the table (RoBERTa keeps its first rows for padding).
-    With 0 `token_types` there is no such table. With an `embedding_size` tables are projected to C (ELECTRA).
-    Words may be multiplied by a `scale`, and the `norm` be missing (Pegasus) or follow dropout (BigBird).
+    Position p of a document reads row p + `offset` of the table. With 0 `token_types` there is no such table.
+    Tables of another `embedding_size` are projected to C. Words may be multiplied by a `scale`; the `norm`
+    may be missing, or come after dropout (`norm_last`).
     """
 
     def __init__(

@@ -1,4 +1,4 @@
-"""One encoder layer, its norms behind the residuals as in BERT, or before the blocks as in Pegasus."""
+"""One encoder layer, its norms after the residuals or before the blocks."""
 
 from typing import Any
 

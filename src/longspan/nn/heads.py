@@ -17,7 +17,7 @@ from longspan.nn.rows import ROWS
 
 POOLINGS = ("mean", "first", "max", "sif")
 HIDDEN = 1e6
-"""Taken from the scores of question tokens, as BigBird's answer head does."""
+"""Taken from the scores of question tokens."""
 
 
 class MaskedLanguageHead(nn.Module):
@@ -44,7 +44,7 @@ class LMHead(nn.Module):
         vocab, size = words.weight.shape
         self.decoder = Linear(size, vocab, bias=False)
         self.decoder.weight = cast(nn.Parameter, words.weight)
-        self.bias = nn.Buffer(torch.zeros(1, vocab))  # not trained, but part of BART's files
+        self.bias = nn.Buffer(torch.zeros(1, vocab))  # not trained, but part of published files
 
     def forward(self, x: Tensor) -> Tensor:
         return self.decoder(wide(x), plus=wide(self.bias).expand(len(x), -1))  # type: ignore[no-any-return]
@@ -101,7 +101,7 @@ class SpanHead(nn.Module):
 
 
 class DeepSpanHead(nn.Module):
-    """BigBird's: one more feed-forward block, and the question (type 0, but the first token) hidden."""
+    """One more feed-forward block, and the question (type 0, but the first token) hidden."""
 
     def __init__(self, width: int, inner: int, *, act: str, eps: float, dropout: float) -> None:
         super().__init__()
@@ -123,7 +123,7 @@ class PoolingHead(nn.Module):
     """One vector for each document: (N, C) -> (documents, C), the mean, maximum or first of its tokens.
 
     "sif" is the mean weighted by a number for each of the `words` of the vocabulary. `pooler` keeps the dense
-    layer that BERT trains on its first token, which `pooler_output` reads.
+    layer that was pretrained on the first token, which `pooler_output` reads.
     """
 
     def __init__(

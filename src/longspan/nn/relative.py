@@ -1,4 +1,4 @@
-"""Biases by distance: the buckets of T5, which MPNet shares between all of its layers."""
+"""Biases by distance: the buckets of T5, shared by all layers."""
 
 import math
 from dataclasses import dataclass, replace

@@ -1,4 +1,4 @@
-"""Tokens and the global tokens that stand for them: ETC's hard masks."""
+"""Hard masks between tokens and the global tokens that stand for them."""
 
 from collections.abc import Iterable
 from dataclasses import dataclass
@@ -11,7 +11,7 @@ from longspan.patterns.base import Pattern, counts
 from longspan.shapes import BoolArray, IntArray
 
 LINKS = ("parent", "paragraph", "linked")
-"""Tags of a token that name the marked tokens it belongs to, by position; ETC's labels read them all."""
+"""Tags of a token that name the marked tokens it belongs to, by position; labels read them all."""
 NOWHERE = -2
 FREE = "free"
 """The tag of rows that see everything in the other stream, whatever belongs to them."""

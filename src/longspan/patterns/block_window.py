@@ -1,4 +1,4 @@
-"""BigBird's sliding window, in whole blocks."""
+"""A sliding window of whole blocks."""
 
 from dataclasses import dataclass
 

@@ -1,4 +1,4 @@
-"""BigBird's global tokens: the first and the last blocks of a document."""
+"""Global blocks: the first and the last ones of a document."""
 
 from dataclasses import dataclass
 

@@ -1,7 +1,7 @@
 """A pattern as a graph: tokens are nodes, and an edge leads from a query to each key it may see.
 
-BigBird's arguments are about this graph (docs/theory.md). Counts do not matter here, only whether there is
-an edge. Where a pattern is made of blocks, whole blocks are the nodes: they tell the same with fewer.
+docs/theory.md is about this graph. Counts do not matter here, only whether there is an edge. Where a pattern
+is made of blocks, whole blocks are the nodes: they tell the same with fewer.
 """
 
 from dataclasses import dataclass

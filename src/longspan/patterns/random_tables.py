@@ -1,4 +1,4 @@
-"""Which random blocks BigBird's rows draw: the published samplers, bit for bit, and one of our own.
+"""Which random blocks rows draw: the published samplers, bit for bit, and one of our own.
 
 Every function gives block numbers, one row per query block, -1 where a row draws fewer. Rows 0 and the last
 see everything anyway, so what stands there is not used. All tables are cached and must not be written to.

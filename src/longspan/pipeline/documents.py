@@ -136,7 +136,7 @@ def _marks(
     """Which tokens are global: those the user chose, else what suits the task."""
     use = model.config.global_tokens
     if asked is not None and use == "none":
-        repair = "Leave it out, or use a Longformer or BigBird."
+        repair = "Leave it out, or use a model that has them."
         raise bad("global_tokens", "None for a model without global tokens", asked, repair)
     if asked is None:
         asked = rules.global_tokens if use == "by task" else "none"
@@ -182,7 +182,7 @@ def _in_blocks(name: str, plain: Encoding, blocks: Blocks, limit: int, options: 
     size = len(encoding)
     if size > limit and options.limit is not None:
         if options.overflow == "error":
-            repair = "Leave the limit out, or choose overflow='window' or 'truncate'."
+            repair = "Leave the limit out, or use overflow='window' or 'truncate'."
             raise bad(name, f"at most {limit} tokens long", size, repair)
         if options.overflow == "truncate":
             return Document(encoding, begins, [Piece(np.arange(limit), np.ones(limit, bool))])

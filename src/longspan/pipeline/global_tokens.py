@@ -129,7 +129,7 @@ def _separators(encoding: Encoding) -> IntArray:
 def _pair_separators(encoding: Encoding) -> IntArray:
     separators = _separators(encoding)
     if separators.size < 2:
-        repair = "Encode a text and its pair, or choose the global tokens yourself."
+        repair = "Encode a text and its pair, or say which tokens are global."
         raise bad("rule", "fit for a single text, which has no question", "question or choice", repair)
     return separators
 

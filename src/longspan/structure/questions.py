@@ -1,4 +1,4 @@
-"""How ETC lays out questions with what may answer them: token ids, types and outline for four datasets.
+"""Questions laid out with what may answer them: token ids, types and outline for four datasets.
 
 Everything is given as lists of token ids without special tokens, and comes back as one text for the long
 stream with the outline of its global tokens (ETC, section 4; the layouts of etcmodel).

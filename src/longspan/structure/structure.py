@@ -1,8 +1,8 @@
 """The structure of texts: which global tokens stand for them, and what belongs to which.
 
-ETC reads a text in two streams: its tokens, and a few global tokens, each for a sentence, a paragraph, a
-candidate answer or just a block. An `Outline` says this of one text, a `Structure` of the documents of a
-layout. Batches carry it as tags of the layout, one number for each token:
+Such a text is read in two streams: its tokens, and a few global tokens, each for a sentence, a paragraph, a
+candidate answer or just a block (ETC, section 3). An `Outline` says this of one text, a `Structure` of the
+documents of a layout. Batches carry it as tags of the layout, one number for each token:
 
     parent     the global token of its sentence or block, counted from 0 in the document; -1: none
     paragraph  that of its paragraph

@@ -60,7 +60,7 @@ def build(backbone: Backbone, *, labels: int = 2) -> TaskModel:
     c, ending = backbone.config.encoder, "ForQuestionAnswering"
     if backbone.config.has_decoder:
         return Seq2SeqTaskModel(backbone, SpanHead(c.width), ending)
-    if c.head_style == "bigbird":
+    if c.deep_span_head:
         deep = DeepSpanHead(c.width, c.feed_forward, act=c.activation, eps=c.norm_eps, dropout=c.dropout)
         return TaskModel(backbone, deep, ending)
     return TaskModel(backbone, SpanHead(c.width), ending)
@@ -103,8 +103,8 @@ def loss(scores: Tensor, layout: Layout, spans: Sequence[Iterable[TokenSpan]]) -
     """The loss of the scores (N, 2), where a document may have several right spans (first, last token).
 
     The mean over starts and ends of -log p(any right one), p being a softmax over the tokens of the document
-    (Clark and Gardner 2018, section 2.2, which Longformer uses for TriviaQA); with one span it is the usual
-    cross-entropy. Documents without a span, and tokens beyond the document, add nothing.
+    (Clark and Gardner 2018, section 2.2); with one span it is the usual cross-entropy. Documents without a
+    span, and tokens beyond the document, add nothing.
 
     >>> loss(torch.zeros(4, 2), Layout.packed([4]), [[(0, 1), (2, 3)]])
     tensor(0.6931)

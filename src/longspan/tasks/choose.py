@@ -93,7 +93,7 @@ def loss(scores: Tensor, counts: Sequence[int], right: Tensor) -> Tensor:
 
 
 def decode(choices: Sequence[str], outputs: Sequence[Sequence[FloatArray]]) -> Chosen:
-    """The best choice; scores of a choice read in windows are averaged, as Longformer does for WikiHop."""
+    """The best choice; scores of a choice read in windows are averaged."""
     means = np.array([np.mean(windows) for windows in outputs], np.float32)
     likely = torch.from_numpy(means).softmax(0).tolist()
     best = int(np.argmax(means))

@@ -43,7 +43,7 @@ def build(backbone: Backbone, *, labels: int) -> TaskModel:
     if backbone.config.has_decoder:
         head = LastTokenHead(c.width, labels, act="tanh", dropout=c.dropout, drop_first=True)
         return Seq2SeqTaskModel(backbone, head, ending)
-    act, drop = c.activation_in_head(ending), c.head_style != "bert"
+    act, drop = c.activation_in_head(ending), c.head_drops_input
     return TaskModel(
         backbone, FirstTokenHead(c.width, labels, act=act, dropout=c.dropout, drop_first=drop), ending
     )

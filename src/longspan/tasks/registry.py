@@ -63,7 +63,7 @@ def build(config: ModelConfig, task: str, *, labels: int = 2, **options: object)
     """
     whole("labels", labels, 1, most=2**20)
     if not hasattr(config, "backbone"):
-        raise bad("config", "the config of a family, such as LongformerConfig", type(config).__name__)
+        raise bad("config", "the config of a model family", type(config).__name__)
     chosen = task_named(task)
     if not chosen.fits(config):
         repair = f"The model has {'a' if config.has_decoder else 'no'} decoder."

@@ -35,7 +35,7 @@ from longspan.text.stream import TextStream
 from longspan.text.tokenizer import Tokenizer
 
 PAPERS = {"num_beams": 4, "length_penalty": 2.0, "no_repeat_ngram_size": 3, "early_stopping": True}
-"""As BART and LED write summaries, where a folder says nothing about it."""
+"""As the papers write summaries, where a folder says nothing about it."""
 MAX_NEW_TOKENS = 256
 """Tokens of a summary, where nobody says anything about it."""
 STYLE = frozenset({*PAPERS, "max_new_tokens", "min_new_tokens", "do_sample"})

@@ -138,7 +138,8 @@ def test_without_transformers_its_job_is_missing(monkeypatch: pytest.MonkeyPatch
 @pytest.mark.parametrize("lite", [False, True])
 @pytest.mark.parametrize("training", [False, True])
 def test_a_poolingformer_runs_and_its_second_level_is_counted(lite: bool, training: bool) -> None:
-    job = replace(TINY, family="poolingformer", two_level=2, lite=lite, training=training)
+    options = {"two_level": [0, 1], "mix": lite, "share_weights": lite}
+    job = replace(TINY, family="poolingformer", options=options, training=training)
     called(job())
     added = 0 if lite else 2 * 2 * 32 * 32 * (200 + 2 * 50)
     assert job.linear_flops == replace(TINY, radius=8).linear_flops + added

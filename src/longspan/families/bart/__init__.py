@@ -1,1 +1,1 @@
-"""BART (Lewis et al. 2020): the encoder-decoder that LED is made from."""
+"""BART (Lewis et al. 2020)."""

@@ -51,7 +51,7 @@ DEFAULTS: dict[str, Any] = {
     "eos_token_id": 2,
     "decoder_start_token_id": 2,
 }
-"""What a field that is not there means to BART and LED."""
+"""What a field that is not there means to BART."""
 FIELDS = {*READING, *WRITING, "scale_embedding"} - {"pad_token_id", "bos_token_id", "eos_token_id"}
 """All that mean nothing to families without a decoder."""
 BEFORE = 2

@@ -3,8 +3,9 @@
 from typing import Any
 
 from longspan.errors import bad
-from longspan.families.base import PRETRAINING, Family, unlike_bert
+from longspan.families.base import PRETRAINING, Family
 from longspan.families.bert.model import BertConfig
+from longspan.families.config import EncoderConfig
 from longspan.families.schema import Raw, common, flag, made, shared
 
 
@@ -18,7 +19,7 @@ def read(raw: Raw) -> BertConfig:
 def refuse_decoder(raw: Raw) -> None:
     """Raise for a model that reads from left to right."""
     if flag(raw, "is_decoder", False):
-        raise bad("is_decoder", "false", True, "Longspan reads BERT and RoBERTa as encoders only.")
+        raise bad("is_decoder", "false", True, "Longspan reads it as an encoder only.")
 
 
 def write(config: BertConfig) -> dict[str, Any]:
@@ -33,6 +34,26 @@ def cannot(config: BertConfig) -> str | None:
     if config.position_offset:
         return "positions that do not begin at 0"
     return unlike_bert(config)
+
+
+def unlike_layers(config: EncoderConfig, *, rescales: bool = False) -> str | None:
+    """What no encoder of Hugging Face has in its layers, nor before them unless it `rescales` its words."""
+    if config.norm_first:
+        return "norms before the blocks"
+    if config.rescale_embeddings and not rescales:
+        return "rescaled embeddings"
+    return "dropout within feed-forward blocks" if config.activation_dropout else None
+
+
+def unlike_bert(config: EncoderConfig, *, rescales: bool = False) -> str | None:
+    """What most families of Hugging Face have no words for, None if there is nothing of the kind."""
+    if layers := unlike_layers(config, rescales=rescales):
+        return layers
+    if config.buckets:
+        return "biases by distance"
+    if config.embedding_size is not None:
+        return "embeddings that are projected"
+    return None if config.token_types else "a model without token types"
 
 
 BERT = Family(
@@ -60,6 +81,8 @@ BERT = Family(
     read=read,
     write=write,
     cannot=cannot,
+    head_style="bert",
+    heads_in_old_files=lambda stored: "roberta" if stored.get("position_offset", 0) else "bert",
     unused={PRETRAINING: ("{backbone}pooler.dense", "cls.seq_relationship")},
     presets={
         "bert-base": BertConfig(),

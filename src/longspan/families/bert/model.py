@@ -1,4 +1,4 @@
-"""BERT and the short models with its body, such as MiniLM and ELECTRA (Devlin et al. 2019)."""
+"""BERT and the short models with its layers (Devlin et al. 2019)."""
 
 from dataclasses import dataclass
 from typing import ClassVar

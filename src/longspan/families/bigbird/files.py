@@ -4,8 +4,8 @@ from dataclasses import replace
 from typing import Any
 
 from longspan.errors import bad, whole
-from longspan.families.base import PRETRAINING, unlike_bert
-from longspan.families.bert.files import BERT
+from longspan.families.base import PRETRAINING
+from longspan.families.bert.files import BERT, unlike_bert
 from longspan.families.bigbird.lengthen import TO_BIGBIRD
 from longspan.families.bigbird.model import BigBirdConfig
 from longspan.families.schema import Raw, common, flag, made, shared, text

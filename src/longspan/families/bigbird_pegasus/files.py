@@ -160,5 +160,6 @@ BIGBIRD_PEGASUS = replace(
     fields=BART.fields | BIGBIRD.fields,
     variable_names=variable_names,
     adapt=from_original,
+    config_file=None,
     backbone=BACKBONE,
 )

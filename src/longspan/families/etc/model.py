@@ -184,7 +184,7 @@ def etc_large(**changes: Any) -> EtcConfig:
 
 
 def bigbird_etc_base(**changes: Any) -> EtcConfig:
-    """BigBird-ETC-base: blocks of 84, a window of 3 of them, 256 global tokens, BigBird's vocabulary."""
+    """BigBird-ETC-base: blocks of 84, a window of 3 of them, 256 global tokens, another vocabulary."""
     return etc_base(**SENTENCEPIECES | changes)
 
 

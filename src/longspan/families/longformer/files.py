@@ -4,7 +4,7 @@ from dataclasses import replace
 from typing import Any
 
 from longspan.errors import bad, whole
-from longspan.families.base import unlike_bert
+from longspan.families.bert.files import unlike_bert
 from longspan.families.longformer.lengthen import TO_LONGFORMER
 from longspan.families.longformer.model import LongformerConfig
 from longspan.families.roberta.files import ROBERTA

@@ -1,4 +1,4 @@
-"""Longformer from a short encoder; before a decoder, LED."""
+"""Longformer from a short encoder, which a decoder may follow."""
 
 from collections.abc import Mapping
 
@@ -11,7 +11,7 @@ from longspan.families.task_model import TaskModel
 
 def config(short: Short, options: Mapping[str, Option]) -> EncoderConfig:
     """The config of the new model, in Hugging Face's words as far as they compute the same."""
-    usual = 2 * RADIUS if short.has_decoder else RADIUS  # as in LED
+    usual = 2 * RADIUS if short.has_decoder else RADIUS  # as in the released models
     return windows(short, short.radius(options.get("radius"), usual))
 
 

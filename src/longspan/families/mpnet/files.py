@@ -4,7 +4,7 @@ from dataclasses import replace
 from typing import Any
 
 from longspan.errors import bad, whole
-from longspan.families.base import unlike_layers
+from longspan.families.bert.files import unlike_layers
 from longspan.families.keys import BACKBONE
 from longspan.families.mpnet.model import MPNetConfig
 from longspan.families.roberta.files import ROBERTA

@@ -2,8 +2,7 @@
 
 from dataclasses import replace
 
-from longspan.families.base import unlike_bert
-from longspan.families.bert.files import BERT, refuse_decoder
+from longspan.families.bert.files import BERT, refuse_decoder, unlike_bert
 from longspan.families.roberta.model import RobertaConfig
 from longspan.families.schema import Raw, common, made
 

@@ -75,8 +75,8 @@ class Seq2SeqLM(TaskModel):
     ) -> Tensor:
         """Mean cross-entropy of the `labels` (N,), the words of the texts; -100 does not count.
 
-        Where no token is marked, the first of each document is global in a LED, unless `global_first` is
-        False. The logits of few rows are in memory at once.
+        Where no token is marked, `global_first` marks the first of each document, if the family does so.
+        The logits of few rows are in memory at once.
         """
         layout = self.with_global_first(layout) if global_first else layout
         x = self.hidden(ids, layout, shift_right(labels, texts, self.backbone.config), texts)
@@ -85,7 +85,7 @@ class Seq2SeqLM(TaskModel):
 
 
 class Seq2SeqTaskModel(TaskModel):
-    """The decoder reads the document again, shifted by one, and the head reads the decoder, as in BART."""
+    """The decoder reads the document again, shifted by one place, and the head reads the decoder."""
 
     backbone: Seq2Seq
 

@@ -1,4 +1,4 @@
-"""Encoder-decoder models such as LED: an encoder reads, a decoder writes (Beltagy et al. 2020, section 7)."""
+"""Encoder-decoder models: any of our encoders reads, a decoder writes (Beltagy et al. 2020, section 7)."""
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
@@ -37,7 +37,7 @@ class Seq2SeqConfig:
     positions: int = 1024
     "Tokens of the longest text that is written."
     position_offset: int = 0
-    "Rows of the position table before position 0 (BART: 2)."
+    "Rows of the position table before position 0."
     bias: bool = True
     "The projections of the decoder's attention have biases."
     start_id: int = 2

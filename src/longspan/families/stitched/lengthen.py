@@ -7,13 +7,14 @@ from torch import Tensor, nn
 from longspan.errors import bad
 from longspan.families.config import EncoderConfig
 from longspan.families.lengthening import Lengthening, Option, Short
+from longspan.families.stitched import sif
 from longspan.families.stitched.model import StitchedConfig
 from longspan.families.task_model import TaskModel
 
 
 def config(short: Short, options: Mapping[str, Option]) -> EncoderConfig:
     """The config of the new model: all sizes as they were."""
-    old, weights = short.config, options.get("sif_weights")
+    old, weights = short.config, _sif_weights(options)
     plain = old.full_attention and not old.buckets
     short.require(plain, "a BERT or RoBERTa that sees everything, for stitched")
     if weights is not None and not (isinstance(weights, Tensor) and weights.shape == (old.vocab_size,)):
@@ -26,11 +27,16 @@ def config(short: Short, options: Mapping[str, Option]) -> EncoderConfig:
 
 def finish(model: TaskModel, options: Mapping[str, Option]) -> None:
     """Words now count by their SIF weights, which gives another vector than the source's."""
-    weights = options.get("sif_weights")
+    weights = _sif_weights(options)
     if isinstance(weights, Tensor):
         dtype = model.backbone.word_embeddings.weight.dtype
         model.head.get_submodule("sif").weight = nn.Parameter(weights.to(dtype).reshape(-1, 1))
         vars(model.head)["pooling"] = "sif"
+
+
+def _sif_weights(options: Mapping[str, Option]) -> Option | None:
+    weights = options.get("sif_weights")
+    return sif.shipped() if weights == "shipped" else weights
 
 
 TO_STITCHED = Lengthening(
@@ -40,7 +46,7 @@ TO_STITCHED = Lengthening(
         "block": "tokens of a block (128)",
         "radius": "tokens seen on each side across blocks (64)",
         "stitching": "how many layers, the last ones, see across blocks (2)",
-        "sif_weights": "a weight for each word, (vocab,), for the mean that is a text's vector",
+        "sif_weights": "weights of words in the mean that is a text's vector, (vocab,); shipped: BERT's",
     },
     finish=finish,
     keeps_positions=True,
