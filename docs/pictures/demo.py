@@ -26,7 +26,25 @@ def main() -> None:
         picture = drawn(json.loads(facts.read_text("utf-8")))
     (ROOT / "docs" / "pictures" / "demo.svg").write_text(picture, "utf-8")
     readme = ROOT / "README.md"
-    readme.write_text(filled(readme.read_text("utf-8"), done.stdout), "utf-8")
+    answers = [
+        each["answer"] for each in json.loads((ROOT / "examples" / "questions.json").read_text("utf-8"))
+    ]
+    readme.write_text(filled(readme.read_text("utf-8"), shortened(done.stdout, answers)), "utf-8")
+
+
+def shortened(shown: str, answers: list[str]) -> str:
+    """The demo's output without the download and the comparison, and of each passage only the answer."""
+    blocks = []
+    for block in shown.strip().split("\n\n"):
+        lines = block.split("\n")
+        if lines[0].startswith("$ longspan search"):
+            passage = " ".join(line.strip() for line in lines[2:])
+            kept = next((answer for answer in answers if answer in passage), passage[:100])
+            lines = [*lines[:2], f"   … {kept} …"]
+        elif not lines[0].startswith(("$ longspan index", "The ", "Answers found")):
+            continue
+        blocks.append("\n".join(lines))
+    return "\n\n".join(blocks)
 
 
 def filled(readme: str, shown: str) -> str:

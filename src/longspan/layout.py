@@ -11,7 +11,7 @@ import numpy.typing as npt
 from longspan.errors import FARTHEST, InputError, bad, whole
 from longspan.shapes import BoolArray, IntArray
 
-RowIndex = slice | list[int] | IntArray | BoolArray | tuple[slice | None, ...]
+RowIndex = slice | list[int] | IntArray | BoolArray | tuple[slice | IntArray | None, ...] | None
 """What numpy takes to select rows, or to add an axis."""
 
 

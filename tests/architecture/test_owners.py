@@ -118,17 +118,17 @@ def test_names_are_noticed_in_all_their_spellings() -> None:
 
 
 TASK_GUESTS = {
-    "classify": ("reader.py", "tasks/choose.py"),  # which reads the head in the same way
+    "classify": ("embedder.py", "reader.py", "tasks/choose.py"),  # kinds of problems; the same kind of head
     "encode": (
         "bench/loading.py",
         "bench/search.py",
         "cli/encode.py",
         "cli/eval.py",
-        "reader.py",
+        "embedder.py",
         "search/index.py",
         "search/passages.py",
     ),
-    "summarize": ("bench/led.py", "cli/summarize.py", "reader.py"),
+    "summarize": ("bench/model_cases.py", "cli/summarize.py", "reader.py"),
     "tag": ("patterns/same_tag.py", "reader.py"),  # the first speaks of the tags of rows
 }
 """Files that name a task besides its own and the registry: the Reader, and doors to this very task."""
@@ -199,7 +199,6 @@ def test_every_way_to_ask_for_a_class_is_noticed() -> None:
 
 
 SOFTMAX = {
-    "engine/reference.py": "the attention itself",
     "engine/backends/dense.py": "calls the reference",
     "engine/call.py": "calls the reference, to show probabilities",
     "bench/dense_etc.py": "the peer in plain torch",
@@ -213,7 +212,7 @@ SOFTMAX = {
     "tasks/fill.py": "over words",
     "tasks/tag.py": "over labels",
 }
-"""Who calls a softmax, and over what: attention scores are the reference's and the kernels' alone."""
+"""Who calls a softmax, and over what: that of attention is written in engine/reference.py and the kernels."""
 
 
 def test_the_softmax_of_attention_is_written_once() -> None:

@@ -104,7 +104,7 @@ class Job:
         )
 
     @property
-    def config(self) -> EncoderConfig:
+    def config(self) -> Any:
         """The config of ours."""
         if self.family == "etc":
             return _etc(self)
