@@ -13,7 +13,6 @@ from longspan.bench.dense_etc import DenseEtc
 from longspan.bench.measure import Run
 from longspan.bench.peers import need_transformers
 from longspan.engine.plan import _plan
-from longspan.families.config import EncoderConfig
 from longspan.families.etc.model import Etc, EtcConfig, etc_base
 from longspan.families.registry import presets
 from longspan.hf import accelerate
