@@ -1,7 +1,7 @@
 """Golden outputs: what every family and task gives before a change, and whether it still does, bit for bit.
 
     python -m benchmarks.snapshot record DIR     # builds tiny models, writes what they give
-    python -m benchmarks.snapshot compare DIR    # loads the same folders and lists what differs; 1 if anything
+    python -m benchmarks.snapshot compare DIR    # loads the same folders, lists what differs
 
 `compare` uses the public face alone: longspan.load, what a Reader can do, lengthen, draw and explain.
 `record` needs transformers, too, and models.py, which knows how models are built.
