@@ -131,7 +131,7 @@ class RandomBlocks(Pattern):
         if self.plan == "none":
             return np.full((blocks, self.drawn), -1, np.int32)
         if self.of_head is None:
-            raise bad("pattern", "one head's", self, "Every head draws for itself: choose by .head(h).")
+            raise bad("pattern", "one head's", self, "Every head draws for itself: pick one with .head(h).")
         if self.plan == "uniform":
             return uniform_table(blocks, self.drawn, self.seed, self.of_head)
         if blocks * self.block in _PAPER_LENGTHS[self.plan]:

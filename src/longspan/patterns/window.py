@@ -119,7 +119,7 @@ class Window(Pattern):
         """Reach to the left and right in positions, and the dilation."""
         left, right, dilation = self._values
         if isinstance(left, tuple) or isinstance(right, tuple) or not isinstance(dilation, int):
-            raise bad("pattern", "one head's", self, "It lists a value per head: choose by .head(h).")
+            raise bad("pattern", "one head's", self, "It lists a value per head: pick one with .head(h).")
         left, right = (FARTHEST if t is None else min(t * dilation, FARTHEST) for t in (left, right))
         return left, right, dilation
 

@@ -42,7 +42,7 @@ class Family:
     template: Callable[[Names, Ids, Options], Any]
     "The special tokens around a text and around a pair."
     models: tuple[str, ...] = ()
-    "Model types that choose this family where several read the same files."
+    "Model types that select this family where several read the same files."
 
 
 def _bert(files: Sequence[bytes], names: Names, options: Options) -> tuple[Tokenizer, list[AddedToken]]:
