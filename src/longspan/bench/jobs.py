@@ -2,7 +2,7 @@
 
 import json
 from collections.abc import Callable, Iterable
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field
 from typing import Any
 
 import torch
@@ -13,10 +13,8 @@ from longspan.bench.dense_etc import DenseEtc
 from longspan.bench.measure import Run
 from longspan.bench.peers import need_transformers
 from longspan.engine.plan import _plan
-from longspan.families.bigbird.model import BigBird, BigBirdConfig
 from longspan.families.etc.model import Etc, etc_base
-from longspan.families.longformer.model import Longformer, LongformerConfig
-from longspan.families.poolingformer.model import Poolingformer, PoolingformerConfig, lite
+from longspan.families.registry import FAMILIES
 from longspan.hf import accelerate
 from longspan.hf.serving import once
 from longspan.layout import Layout
@@ -25,6 +23,8 @@ from longspan.pipeline.packing import pack
 
 PAD, FIRST_ID = 1, 5  # ids below 5 are special in both families
 SEED = 0
+CONFIGS = {family.config.family.lower(): family.config for family in FAMILIES}
+SIZES = ("vocab_size", "width", "layers", "heads", "feed_forward")
 KEEP_PAGES = {
     "MALLOC_TRIM_THRESHOLD_": str(2**36),
     "MALLOC_MMAP_THRESHOLD_": str(2**36),
@@ -41,8 +41,10 @@ class Job:
     """"ours" or "transformers"; "accelerated", the same with our attention inside, and "accelerated with
     activations" with these too; for ETC "dense" or "fused", plain torch with or without its fused kernel."""
     family: str = "longformer"
-    """"longformer", "poolingformer" or "led", with the first token of each document global, "bigbird" or
-    "etc". LED has as many layers that write as layers that read."""
+    """Its name in lower case. The first token of each document is global, but not in "bigbird" and "etc"; LED
+    has as many layers that write as layers that read."""
+    options: dict[str, Any] = field(default_factory=dict)
+    "Fields of our config besides those below."
     lengths: tuple[int, ...] = (4096,)
     "Tokens of each document."
     batch: int = 8
@@ -56,10 +58,6 @@ class Job:
     "Ours with int8 linear layers."
     globals: int = 256
     "Global tokens of ETC."
-    two_level: int = 3
-    "Layers of a poolingformer with two levels; its other sizes are those of the paper."
-    lite: bool = False
-    "Its second level pools the keys and values of the first."
     keep_pages: bool = False
     "Run with KEEP_PAGES in the environment."
     warm_up: bool = True
@@ -68,7 +66,7 @@ class Job:
     width: int = 768
     heads: int = 12
     feed_forward: int = 3072
-    vocab: int = 50265
+    vocab_size: int = 50265
     radius: int = 256
     block: int = 64
     positions: int = 4096
@@ -80,7 +78,7 @@ class Job:
 
     @property
     def linear_flops(self) -> int:
-        """FLOPs of the linear layers that the documents need, forward.
+        """FLOPs of the linear layers that the documents need in a Longformer or BigBird, forward.
 
         Every row: query, key, value, output and the two feed-forward layers. A global row: no local query,
         but a global one and its way through the key projection, and its mean's through the value projection.
@@ -88,16 +86,10 @@ class Job:
         >>> Job(family="bigbird").linear_flops / 1e9
         695.784701952
         """
-        square, second = self.width**2, 0
-        if self.family == "etc":  # a query, two keys and two values of each row of both streams
-            rows = sum(self.lengths) + self.globals * len(self.lengths)
-            return 2 * self.layers * rows * (6 * square + 2 * self.width * self.feed_forward)
-        if self.family == "poolingformer" and not self.lite:  # queries of all rows, keys and values of slots
-            slots = sum(-(-n // PoolingformerConfig.stride) for n in self.lengths)
-            second = self.two_level * square * (sum(self.lengths) + 2 * slots)
+        square = self.width**2
         row = 4 * square + 2 * self.width * self.feed_forward
         marked = 2 * square * len(self.lengths) if self.family != "bigbird" else 0
-        return 2 * (self.layers * (row * sum(self.lengths) + marked) + second)
+        return 2 * self.layers * (row * sum(self.lengths) + marked)
 
     def json(self) -> str:
         """The job as text for another process."""
@@ -110,46 +102,38 @@ class Job:
         return Job(**fields | {"lengths": tuple(fields["lengths"])})
 
     def __call__(self) -> Run:
-        documents = self._documents()
-        model, outputs = SIDES[self.who](self, documents)
+        model, outputs = SIDES[self.who](self, self.documents)
         model.train(self.training)
         upstream = torch.randn(sum(self.lengths), self.width)
 
         def call() -> None:
             model.zero_grad()
-            for found in outputs():
+            for output in outputs():
                 if self.training:
-                    found.backward(upstream.view(found.shape) if found.dim() else None)  # None: of a loss
+                    output.backward(upstream.view(output.shape) if output.dim() else None)  # None: of a loss
 
         counted = not self.training and not self.written
         return Run(call, amount=self.linear_flops if counted else 0.0, grad=self.training)
 
     @property
     def sizes(self) -> dict[str, Any]:
-        """Those that all our configs have."""
-        return {
-            "vocab_size": self.vocab,
-            "width": self.width,
-            "layers": self.layers,
-            "heads": self.heads,
-            "feed_forward": self.feed_forward,
-            "positions": self.positions,
-            "pad_id": PAD,
-        }
+        """Those that all our configs have but ETC's."""
+        sizes = {name: getattr(self, name) for name in SIZES}
+        return sizes | {"positions": self.positions, "pad_id": PAD}
 
     @property
-    def task(self) -> dict[str, Any]:
-        """What LED is to do: read, write or learn."""
-        labels = self._random((self.written,) * len(self.lengths))
-        fields = ("written", "training", "checkpointing")
-        return {"labels": labels, **{name: getattr(self, name) for name in fields}}
-
-    def _documents(self) -> list[Tensor]:
+    def documents(self) -> list[Tensor]:
+        """Random tokens."""
         return self._random(self.lengths)
+
+    @property
+    def labels(self) -> list[Tensor]:
+        """What LED learns to write about each document."""
+        return self._random((self.written,) * len(self.lengths))
 
     def _random(self, lengths: tuple[int, ...]) -> list[Tensor]:
         generator = torch.Generator().manual_seed(SEED)
-        return [torch.randint(FIRST_ID, self.vocab, (n,), generator=generator) for n in lengths]
+        return [torch.randint(FIRST_ID, self.vocab_size, (n,), generator=generator) for n in lengths]
 
 
 Outputs = Callable[[], Iterable[Tensor]]
@@ -157,21 +141,15 @@ Outputs = Callable[[], Iterable[Tensor]]
 
 def _ours(job: Job, documents: list[Tensor]) -> tuple[nn.Module, Outputs]:
     """Documents packed end to end; packing and making the plans belong to every turn."""
-    model: Longformer | BigBird | Poolingformer | Etc
-    sizes = job.sizes
     if job.family == "led":
-        return led.ours(documents, sizes | {"radius": job.radius}, **job.task)
-    if job.family == "longformer":
-        model = Longformer(LongformerConfig(**sizes, radius=job.radius))
-        marked = [[0] for _ in documents]
-    elif job.family == "poolingformer":
-        two_level = tuple(range(job.two_level))
-        config = PoolingformerConfig(**sizes, radius=job.radius, two_level=two_level)
-        model, marked = Poolingformer(lite(config) if job.lite else config), [[0] for _ in documents]
-    elif job.family == "etc":
+        return led.ours(job, documents)
+    if job.family == "etc":
         model, marked = _etc(job), None
+    elif job.family == "bigbird":
+        model, marked = CONFIGS[job.family](**job.sizes, block=job.block).backbone(), None
     else:
-        model, marked = BigBird(BigBirdConfig(**sizes, block=job.block)), None
+        model = CONFIGS[job.family](**job.sizes, radius=job.radius, **job.options).backbone()
+        marked = [[0] for _ in documents]
     if job.int8:
         quantize(model)
     model.gradient_checkpointing = job.checkpointing
@@ -185,18 +163,8 @@ def _ours(job: Job, documents: list[Tensor]) -> tuple[nn.Module, Outputs]:
 
 
 def _etc(job: Job) -> Etc:
-    return Etc(
-        etc_base(
-            vocab_size=job.vocab,
-            width=job.width,
-            layers=job.layers,
-            heads=job.heads,
-            feed_forward=job.feed_forward,
-            radius=job.radius,
-            block=-(-max(job.lengths) // job.globals),
-            most_globals=job.globals,
-        )
-    )
+    sizes = {name: getattr(job, name) for name in (*SIZES, "radius")}
+    return Etc(etc_base(**sizes, block=-(-max(job.lengths) // job.globals), most_globals=job.globals))
 
 
 def _dense(job: Job, documents: list[Tensor]) -> tuple[nn.Module, Outputs]:
@@ -209,13 +177,12 @@ def _transformers(job: Job, documents: list[Tensor]) -> tuple[nn.Module, Outputs
     """Batches of documents in the given order, each padded to its longest; padding is not timed."""
     need_transformers()
     if job.family == "led":
-        inputs = _padded(documents, job.family)
-        return led.transformers(inputs, job.sizes | {"radius": job.radius}, **job.task)
+        return led.transformers(job, _padded(documents, job.family))
     import transformers
 
     transformers.logging.set_verbosity_error()
     sizes: dict[str, Any] = {
-        "vocab_size": job.vocab,
+        "vocab_size": job.vocab_size,
         "hidden_size": job.width,
         "num_hidden_layers": job.layers,
         "num_attention_heads": job.heads,
@@ -227,10 +194,8 @@ def _transformers(job: Job, documents: list[Tensor]) -> tuple[nn.Module, Outputs
         config = transformers.LongformerConfig(**sizes, attention_window=2 * job.radius)
         model: nn.Module = transformers.LongformerModel(config, add_pooling_layer=False)
     else:
-        config = transformers.BigBirdConfig(
-            **sizes, max_position_embeddings=job.positions, block_size=job.block
-        )
-        model = transformers.BigBirdModel(config, add_pooling_layer=False)
+        sizes |= {"max_position_embeddings": job.positions, "block_size": job.block}
+        model = transformers.BigBirdModel(transformers.BigBirdConfig(**sizes), add_pooling_layer=False)
     groups = [documents[i : i + job.batch] for i in range(0, len(documents), job.batch)]
     batches = [_padded(group, job.family) for group in groups]
     return model, lambda: (model(**batch).last_hidden_state for batch in batches)
