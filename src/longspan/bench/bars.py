@@ -46,9 +46,8 @@ def times(peer: str, bar: float | None, *, less: str = "", run: str = "ours", me
     def value(r: Round) -> float:
         return (r[peer].seconds - (r[less].seconds if less else 0.0)) / r[run].seconds
 
-    return Bar(
-        measure or f"{whose(run)}x faster than {peer}", value, tuple(filter(None, (run, peer, less))), bar
-    )
+    reads = tuple(filter(None, (run, peer, less)))
+    return Bar(measure or f"{whose(run)}x faster than {peer}", value, reads, bar)
 
 
 def at_most(

@@ -50,10 +50,8 @@ class LoadCase:
                 results += [{"ours": Turn(first_output(folder), 0.0)} for _ in range(rounds)]
             except Missing as reason:
                 missing["ours"] = str(reason)
-        report.figures += figures(
-            self.name, [seconds("seconds to the first output", self.bar)], results, missing
-        )
-        report.timings += timings(self.name, results)
+        bars = [seconds("seconds to the first output", self.bar)]
+        report.add(figures(self.name, bars, results, missing), timings(self.name, results))
 
 
 def first_output(folder: str) -> float:
