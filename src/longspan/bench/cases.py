@@ -86,7 +86,7 @@ def _shapes() -> Iterator[Case]:
     yield _alone("head-size-128", 0.72, size=128)
     yield Case("16-heads", {"ours": Work(heads=16), "12 heads": PLAIN}, (speed_of("12 heads", 0.95),))
     yield _alone("packed", 0.68, lengths=DOCUMENTS)
-    copied = {"ours": ours.decoding, "copy": partial(peers.copying, 2 * 8192 * 12 * 64 * 4)}
+    copied: dict[str, Maker] = {"ours": ours.decoding, "copy": partial(peers.copying, 2 * 8192 * 12 * 64 * 4)}
     yield Case("decoding", copied, (speed_of("copy", 0.6, measure="of copy bandwidth"),))
 
 
