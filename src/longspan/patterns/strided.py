@@ -1,6 +1,7 @@
 """The strided pattern of the Sparse Transformer (section 4.2)."""
 
 from dataclasses import dataclass
+from typing import ClassVar
 
 from longspan.errors import whole
 from longspan.layout import Site
@@ -13,6 +14,8 @@ from longspan.shapes import IntArray
 @dataclass(frozen=True, repr=False)
 class Strided(Pattern):
     """A token sees the last `stride` tokens and every `stride`-th one before, never the future."""
+
+    shift: ClassVar[int] = 1
 
     stride: int
 
@@ -31,10 +34,6 @@ class Strided(Pattern):
 
     def reach(self, spans: Spans) -> Reach:
         return self.windows.reach(spans)
-
-    @property
-    def shift(self) -> int:
-        return 1
 
     def explain(self) -> str:
         return f"A token sees the last {self.stride} tokens and every {self.stride}th one before them."

@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 from types import EllipsisType
-from typing import TypeAlias
+from typing import ClassVar, TypeAlias
 
 from longspan.errors import FARTHEST, InputError, bad, whole
 from longspan.layout import Site
@@ -24,6 +24,8 @@ class Window(Pattern):
     >>> Window(2, dilation=3).explain()
     'A token sees itself, 2 tokens to the left and 2 to the right, at steps of 3.'
     """
+
+    shift: ClassVar[int] = 1
 
     left: int | tuple[int | None, ...] | None
     right: int | tuple[int | None, ...] | None
@@ -69,10 +71,6 @@ class Window(Pattern):
     @property
     def step(self) -> int:
         return self._one_head()[2]
-
-    @property
-    def shift(self) -> int:
-        return 1
 
     @property
     def heads_declared(self) -> int | None:
