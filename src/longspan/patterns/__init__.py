@@ -8,7 +8,7 @@ from longspan.patterns.causal import Causal
 from longspan.patterns.compose import Intersection, Sum, Union
 from longspan.patterns.fixed import Fixed
 from longspan.patterns.full import Full
-from longspan.patterns.gallery import gallery, sweep
+from longspan.patterns.gallery import gallery
 from longspan.patterns.global_blocks import GlobalBlocks
 from longspan.patterns.marks import FromGlobal, FromLocal, GlobalTokens, ToGlobal
 from longspan.patterns.random_blocks import RandomBlocks
@@ -39,5 +39,4 @@ __all__ = [
     "Union",
     "Window",
     "gallery",
-    "sweep",
 ]

@@ -43,10 +43,6 @@ class Belongs(Pattern):
     def explain(self) -> str:
         return "Tokens and marked tokens see each other only where one belongs to the other."
 
-    @classmethod
-    def examples(cls) -> tuple[Pattern, ...]:
-        return Belongs(), Belongs(("parent",))
-
 
 def belongs(q: Site, k: Site, tags: Iterable[str]) -> BoolArray:
     """Whether one of a pair is marked and the other a token that belongs to it, by any of the tags."""

@@ -23,7 +23,3 @@ class Causal(Pattern):
 
     def reach(self, spans: Spans) -> Reach:
         return Reach.of(spans, (-FARTHEST, spans.hi))
-
-    @classmethod
-    def examples(cls) -> tuple[Pattern, ...]:
-        return (Causal(),)

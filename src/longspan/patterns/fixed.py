@@ -42,7 +42,3 @@ class Fixed(Pattern):
             f"A token sees what came before it in its own block of {self.block}, "
             f"and the last {self.summary} of every earlier block."
         )
-
-    @classmethod
-    def examples(cls) -> tuple[Pattern, ...]:
-        return Fixed(4), Fixed(16, summary=3)

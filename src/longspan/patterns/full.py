@@ -19,7 +19,3 @@ class Full(Pattern):
 
     def count(self, q: Site, k: Site) -> IntArray:
         return counts(np.True_, q, k)
-
-    @classmethod
-    def examples(cls) -> tuple[Pattern, ...]:
-        return (Full(),)

@@ -16,10 +16,6 @@ class _Marks(Pattern):
     step: ClassVar[int] = 0
     shift: ClassVar[int] = 1
 
-    @classmethod
-    def examples(cls) -> tuple[Pattern, ...]:
-        return (cls(),)
-
 
 @dataclass(frozen=True, repr=False)
 class ToGlobal(_Marks):

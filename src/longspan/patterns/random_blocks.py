@@ -107,10 +107,6 @@ class RandomBlocks(Pattern):
         drawn = f"A block of {self.block} sees {self.drawn} blocks drawn from {where}"
         return f"{drawn} ({self.plan}, seed {self.seed})."
 
-    @classmethod
-    def examples(cls) -> tuple[Pattern, ...]:
-        return tuple(RandomBlocks(4, 3, plan, seed=1, table=64, heads=2) for plan in PLANS)
-
     def _arguments(self) -> dict[str, object]:
         values = super()._arguments()
         return {"block": values.pop("block"), "count": values.pop("drawn"), **values}

@@ -32,7 +32,3 @@ class SameTag(Pattern):
 
     def explain(self) -> str:
         return f"A token sees the tokens of its own {self.tag}."
-
-    @classmethod
-    def examples(cls) -> tuple[Pattern, ...]:
-        return (SameTag("segment"),)

@@ -37,7 +37,3 @@ class Strided(Pattern):
 
     def explain(self) -> str:
         return f"A token sees the last {self.stride} tokens and every {self.stride}th one before them."
-
-    @classmethod
-    def examples(cls) -> tuple[Pattern, ...]:
-        return Strided(4), Strided(16)

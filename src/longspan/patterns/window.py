@@ -98,17 +98,6 @@ class Window(Pattern):
         sides = f"{self.left}" if self.left == self.right else f"left={self.left}, right={self.right}"
         return f"Window({sides}{f', dilation={self.dilation}' if self.dilation != 1 else ''})"
 
-    @classmethod
-    def examples(cls) -> tuple[Pattern, ...]:
-        return (
-            Window(3),
-            Window(70),
-            Window(5, dilation=3),
-            Window(left=4, right=0),
-            Window(left=0, right=None, dilation=5),
-            Window((1, 9), dilation=(4, 1)),
-        )
-
     @property
     def _values(self) -> tuple[_PerHead, _PerHead, _PerHead]:
         return self.left, self.right, self.dilation

@@ -24,8 +24,8 @@ from longspan.patterns import (
     ToGlobal,
     Union,
     Window,
-    sweep,
 )
+from sweep import sweep
 
 
 @pytest.mark.parametrize("pattern", sweep(), ids=repr)
