@@ -7,12 +7,11 @@ from longspan.patterns.base import Pattern
 from longspan.patterns.block_window import BlockWindow
 from longspan.patterns.by_length import ByLength
 from longspan.patterns.causal import Causal
-from longspan.patterns.fixed import Fixed
 from longspan.patterns.full import Full
 from longspan.patterns.global_blocks import GlobalBlocks
 from longspan.patterns.marks import FromLocal, GlobalTokens, ToGlobal
 from longspan.patterns.random_blocks import RandomBlocks
-from longspan.patterns.strided import Strided
+from longspan.patterns.sparse_transformer import Fixed, Strided
 from longspan.patterns.window import Window
 
 
