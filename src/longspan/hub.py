@@ -29,13 +29,13 @@ _SAFETENSORS = re.compile(r"model(-\d+-of-\d+)?\.safetensors|model\.safetensors\
 _PICKLES = re.compile(r"pytorch_model(-\d+-of-\d+)?\.bin|pytorch_model\.bin\.index\.json")
 _TENSORFLOW = re.compile(r"model\.ckpt(-\d+)?\.(index|data-\d{5}-of-\d{5})")
 
-ChooseFiles = Callable[[Iterable[str]], list[str]]
+SelectFiles = Callable[[Iterable[str]], list[str]]
 
 
 def cache_folder() -> Path:
     """Where models and indexes are kept: $LONGSPAN_CACHE, else longspan in $XDG_CACHE_HOME or ~/.cache."""
-    if chosen := os.environ.get("LONGSPAN_CACHE"):
-        return Path(chosen).expanduser()
+    if folder := os.environ.get("LONGSPAN_CACHE"):
+        return Path(folder).expanduser()
     return Path(os.environ.get("XDG_CACHE_HOME") or "~/.cache").expanduser() / "longspan"
 
 
@@ -68,11 +68,11 @@ def resolve(
     token: str | bool | None = None,
     local_files_only: bool = False,
     trust_remote_code: bool = False,
-    files: ChooseFiles | None = None,
+    files: SelectFiles | None = None,
 ) -> Path:
     """The folder of a model: a path, "default", a name in the cache, or a name on the hub, first to last.
 
-    A model on the hub is downloaded; `files` chooses which of its files, `data_files` if None. The built-in
+    A model on the hub is downloaded; `files` selects which of its files, `data_files` if None. The built-in
     model is not fetched here, but by `longspan.builtin.ensure`.
     """
     if trust_remote_code is not False:
@@ -115,7 +115,7 @@ def _download(
     cache_dir: str | Path | None,
     token: str | bool | None,
     local: bool,
-    choose: ChooseFiles,
+    select: SelectFiles,
 ) -> Path:
     from huggingface_hub import HfApi, constants, snapshot_download
     from huggingface_hub.errors import LocalEntryNotFoundError, RepositoryNotFoundError, RevisionNotFoundError
@@ -124,7 +124,7 @@ def _download(
     offline = local or constants.HF_HUB_OFFLINE or not _has_address(constants.ENDPOINT)
     if not offline:
         try:
-            files = choose(HfApi(token=token).list_repo_files(name, revision=revision))
+            files = select(HfApi(token=token).list_repo_files(name, revision=revision))
         except (RepositoryNotFoundError, RevisionNotFoundError) as error:
             raise _absent(name, revision, "the hub has no such model, or not for you") from error
         except Exception:  # any failure of the network, whichever library the hub uses for it

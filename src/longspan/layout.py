@@ -32,15 +32,14 @@ class Site:
 
     def __getitem__(self, index: RowIndex) -> "Site":
         """The same index taken of every column."""
-        return Site(
-            self.position[index],
-            self.last[index],
-            self.document[index],
-            self.length[index],
-            self.marked[index],
-            self.exists[index],
-            {name: tag[index] for name, tag in self.tags.items()},
-        )
+        position, last, document, length, marked, exists = (column[index] for column in self.columns)
+        tags = {name: tag[index] for name, tag in self.tags.items()}
+        return Site(position, last, document, length, marked, exists, tags)
+
+    @property
+    def columns(self) -> tuple[npt.NDArray[Any], ...]:
+        """All but the tags."""
+        return self.position, self.last, self.document, self.length, self.marked, self.exists
 
     @property
     def shape(self) -> tuple[int, ...]:
@@ -60,10 +59,7 @@ class Layout:
     lengths: IntArray
 
     def __post_init__(self) -> None:
-        site = self.sites
-        for column in (site.position, site.last, site.document, site.length, site.marked, site.exists):
-            column.setflags(write=False)
-        for column in (self.lengths, *site.tags.values()):
+        for column in (*self.sites.columns, *self.sites.tags.values(), self.lengths):
             column.setflags(write=False)
 
     @staticmethod
@@ -133,7 +129,7 @@ class Layout:
         """Pooled slots: ceil(n / stride) per document, on a grid counted from its first row.
 
         Slot j covers the `kernel` rows from j * stride - (kernel - stride) // 2 on, as far as they lie in the
-        document. Its position is the centre, its `last` the last token covered; it exists if any one does.
+        document. Its position is the center, its `last` the last token covered; it exists if any one does.
 
         >>> slots = Layout.packed([10]).pool(kernel=5, stride=4).sites
         >>> slots.position.tolist(), slots.last.tolist()
@@ -154,11 +150,11 @@ class Layout:
         # A slot beyond the document's end (padding) keeps its own place; others end with the document.
         end = np.where(first < stop, stop, rows[document]) - 1
         last = np.minimum(first + kernel - 1, end)
-        centre = np.clip(first + (kernel - 1) // 2, 0, end)
+        center = np.clip(first + (kernel - 1) // 2, 0, end)
         alive = np.append(0, np.cumsum(site.exists))  # (N,) -> (N + 1,): differences count existing rows
         base = row0[document]
         exists = alive[base + last + 1] > alive[base + np.maximum(first, 0)]
-        position, last = (start + centre).astype(np.int32), (start + last).astype(np.int32)
+        position, last = (start + center).astype(np.int32), (start + last).astype(np.int32)
         unmarked = np.zeros(document.size, bool)
         return Layout(Site(position, last, document, self.lengths[document], unmarked, exists), self.lengths)
 
@@ -172,10 +168,9 @@ class Layout:
             )
         x, y = a.sites, b.sites
         lengths = np.maximum(a.lengths, b.lengths)
-        document = np.concatenate([x.document, y.document])
         tags = {name: _joined_tag(a, b, name) for name in sorted({*x.tags, *y.tags})}
-        position, last = np.concatenate([x.position, y.position]), np.concatenate([x.last, y.last])
-        marked, exists = np.concatenate([x.marked, y.marked]), np.concatenate([x.exists, y.exists])
+        columns = map(np.concatenate, zip(x.columns, y.columns, strict=True))
+        position, last, document, _, marked, exists = columns
         return Layout(Site(position, last, document, lengths[document], marked, exists, tags), lengths)
 
     @property

@@ -5,7 +5,8 @@ import torch
 
 from conformance.rule import Case, everywhere, judge
 from longspan.layout import Layout
-from longspan.patterns import Causal, Full, GlobalTokens, Pattern, Window, sweep
+from longspan.patterns import Causal, Full, GlobalTokens, Pattern, Window
+from sweep import sweep
 from unit.patterns.places import PLACES
 
 SIZES = (1, 63, 64, 65, 131)

@@ -9,9 +9,9 @@ from longspan.bench.cases import cases
 from longspan.bench.measure import Missing, Round, Run, measure, spread, using_threads
 from longspan.bench.ours import Work
 from longspan.bench.plot import chart, curve_points
-from longspan.bench.progress import progress
+from longspan.bench.progress import named, progress
 from longspan.bench.report import Report, aligned, header, machine, number
-from longspan.errors import bad, whole
+from longspan.errors import whole
 from longspan.native import targets
 
 CASE_SECONDS = 25.0  # a slow case stops after this long, once it has three rounds
@@ -55,13 +55,8 @@ def _rounds(rounds: int | None, default: int) -> int:
 def run_cases(report: Report, names: Sequence[str], rounds: int, *, flex: bool) -> None:
     """Measure the named cases, or all of them, into the report."""
     known = cases(flex=flex)
-    for name in names:
-        if name not in known:
-            raise bad("case", f"one of {', '.join(known)}", name)
-    for name in progress(names or list(known)):
-        figures, timings = known[name].measured(rounds, CASE_SECONDS)
-        report.figures += figures
-        report.timings += timings
+    for name in named(names, known):
+        report.add(*known[name].measured(rounds, CASE_SECONDS))
 
 
 def short_table(where: dict[str, str], rounds: int) -> str:
@@ -95,10 +90,5 @@ def short_rows(n: int, results: Sequence[Round]) -> Iterator[list[str]]:
         share = spread([useful / s / r[name].sgemm for s, r in zip(seconds, results, strict=True)])
         slower = spread([s / r[ours].seconds for s, r in zip(seconds, results, strict=True)])
         label = "transformers' chunks, less projections" if less else name
-        yield [
-            str(n),
-            label,
-            number(1000 * spread(seconds).median),
-            number(share.median),
-            f"{number(slower.median)} x",
-        ]
+        milliseconds = number(1000 * spread(seconds).median)
+        yield [str(n), label, milliseconds, number(share.median), f"{number(slower.median)} x"]

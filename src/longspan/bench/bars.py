@@ -35,34 +35,46 @@ def speed_of(other: str, bar: float, *, run: str = "ours", measure: str = "") ->
     return Bar(measure or f"of {other} speed", lambda r: r[run].pace / r[other].pace, (run, other), bar)
 
 
+def whose(run: str) -> str:
+    """What a measure of another run than ours begins with."""
+    return "" if run == "ours" else f"{run}, "
+
+
 def times(peer: str, bar: float | None, *, less: str = "", run: str = "ours", measure: str = "") -> Bar:
     """How many times faster `run` is than `peer` without its share `less`."""
 
     def value(r: Round) -> float:
         return (r[peer].seconds - (r[less].seconds if less else 0.0)) / r[run].seconds
 
-    return Bar(measure or f"x faster than {peer}", value, tuple(filter(None, (run, peer, less))), bar)
+    reads = tuple(filter(None, (run, peer, less)))
+    return Bar(measure or f"{whose(run)}x faster than {peer}", value, reads, bar)
 
 
-def at_most(measure: str, bar: float, other: str, value: Callable[[float, float], float]) -> Bar:
-    """`value` of our seconds and the other's, which may not exceed the bar."""
+def at_most(
+    measure: str,
+    bar: float | None,
+    other: str,
+    value: Callable[[float, float], float],
+    *,
+    run: str = "ours",
+) -> Bar:
+    """`value` of the seconds of `run` and `other`, which may not exceed the bar."""
 
     def of_round(r: Round) -> float:
-        return value(r["ours"].seconds, r[other].seconds)
+        return value(r[run].seconds, r[other].seconds)
 
-    return Bar(measure, of_round, ("ours", other), bar, at_least=False)
+    return Bar(measure, of_round, (run, other), bar, at_least=False)
+
+
+def seconds(measure: str, bar: float | None = None, *, run: str = "ours", unit: float = 1.0) -> Bar:
+    """The time of `run`, in units of so many seconds, which may not exceed the bar."""
+    return Bar(measure, lambda r: r[run].seconds / unit, (run,), bar, at_least=False)
 
 
 def of_peak(other: str, bar: float | None, *, run: str = "ours") -> Bar:
     """Peak memory of `run` over that of `other`, which may not exceed the bar."""
-    whose = "" if run == "ours" else f"{run}, "
-    return Bar(
-        f"{whose}of the peak memory of {other}",
-        lambda r: r[run].peak / r[other].peak,
-        (run, other),
-        bar,
-        at_least=False,
-    )
+    measure = f"{whose(run)}of the peak memory of {other}"
+    return Bar(measure, lambda r: r[run].peak / r[other].peak, (run, other), bar, at_least=False)
 
 
 @dataclass(frozen=True)
@@ -75,22 +87,22 @@ class Case:
 
     def measured(self, rounds: int, budget: float = math.inf) -> tuple[list[Figure], list[Timing]]:
         """One figure per bar, and the time of every run; what cannot run here is skipped with its reason."""
-        made, missing = self._made()
+        ready, missing = self._prepared()
         bars = [bar for bar in self.bars if missing.keys().isdisjoint(bar.reads)]
-        runs = {name: run for name, run in made.items() if any(name in bar.reads for bar in bars)}
+        runs = {name: run for name, run in ready.items() if any(name in bar.reads for bar in bars)}
         paired = {name for bar in bars if bar.paired for name in bar.reads}
         results = measure(runs, paired=paired, rounds=rounds, budget=budget) if runs else []
         return figures(self.name, self.bars, results, missing), timings(self.name, results)
 
-    def _made(self) -> tuple[dict[str, Run], dict[str, str]]:
-        made: dict[str, Run] = {}
+    def _prepared(self) -> tuple[dict[str, Run], dict[str, str]]:
+        ready: dict[str, Run] = {}
         missing: dict[str, str] = {}
         for name, make in self.runs.items():
             try:
-                made[name] = make()
+                ready[name] = make()
             except Missing as reason:
                 missing[name] = str(reason)
-        return made, missing
+        return ready, missing
 
 
 def figures(

@@ -6,6 +6,7 @@ from dataclasses import replace
 from functools import partial
 from operator import truediv
 from pathlib import Path
+from typing import Any
 
 from longspan.bench import ours, peers
 from longspan.bench.bars import Case, Maker, at_most, of_sgemm, speed_of, times
@@ -43,11 +44,8 @@ def _longformer(flex: bool) -> Iterator[Case]:
     """n 4,096, radius 256, one global token: the base model's attention."""
     faster = partial(times, "transformers", less="projections")
     compiled = partial(peers.flex, 4096) if flex else _unasked
-    yield Case(
-        "forward",
-        {"ours": PLAIN, **_transformers(), "flex": compiled},
-        (of_sgemm(0.75), faster(15), times("flex", 4)),
-    )
+    bars = (of_sgemm(0.75), faster(15), times("flex", 4))
+    yield Case("forward", {"ours": PLAIN, **_transformers(), "flex": compiled}, bars)
     yield Case("training", {"ours": TRAINING, **_transformers(backward=True)}, (of_sgemm(0.70), faster(10)))
     yield Case("tiled", {"ours": Work(backend="tiled"), **_transformers()}, (faster(2.5), of_sgemm(None)))
 
@@ -60,57 +58,43 @@ def _patterns() -> Iterator[Case]:
     """Other patterns at n 4,096."""
     dilated = longformer(dilation=DILATIONS)
     causal = Window(512) & Causal()
-    yield Case("dilation", {"ours": Work(pattern=dilated), "plain": PLAIN}, (speed_of("plain", 0.90),))
-    yield Case(
-        "dilation-training",
-        {"ours": Work(pattern=dilated, backward=True), "plain": TRAINING},
-        (speed_of("plain", 0.90),),
-    )
-    yield Case("causal", {"ours": Work(pattern=causal)}, (of_sgemm(0.70),))
-    yield Case("causal-training", {"ours": Work(pattern=causal, backward=True)}, (of_sgemm(0.65),))
-    yield Case("radius-64", {"ours": Work(pattern=longformer(64))}, (of_sgemm(0.48),))
-    yield Case("radius-64-training", {"ours": Work(pattern=longformer(64), backward=True)}, (of_sgemm(0.43),))
-    yield Case(
-        "bigbird",
-        {
-            "ours": Work(pattern=BIGBIRD),
-            "transformers": partial(peers.bigbird, 4096),
-            "projections": partial(peers.bigbird_projections, 4096),
-        },
-        (of_sgemm(0.70), times("transformers", 10, less="projections")),
-    )
-    yield from _relative()
-
-
-def _relative() -> Iterator[Case]:
-    """Relative keys for every distance of the window."""
+    for name, plain in (("dilation", PLAIN), ("dilation-training", TRAINING)):
+        runs = {"ours": replace(plain, pattern=dilated), "plain": plain}
+        yield Case(name, runs, (speed_of("plain", 0.90),))
+    yield _alone("causal", 0.70, pattern=causal)
+    yield _alone("causal-training", 0.65, pattern=causal, backward=True)
+    yield _alone("radius-64", 0.48, pattern=longformer(64))
+    yield _alone("radius-64-training", 0.43, pattern=longformer(64), backward=True)
+    theirs = {"transformers": partial(peers.bigbird, 4096)}
+    theirs["projections"] = partial(peers.bigbird_projections, 4096)
+    bars = (of_sgemm(0.70), times("transformers", 10, less="projections"))
+    yield Case("bigbird", {"ours": Work(pattern=BIGBIRD), **theirs}, bars)
+    slower = at_most("x plain time", 2.2, "plain", truediv)
     for name, backward in (("relative", False), ("relative-training", True)):
         plain = Work(pattern=Window(256), backward=backward)
-        slower = at_most("x plain time", 2.2, "plain", truediv)
         yield Case(name, {"ours": replace(plain, relative=256), "plain": plain}, (slower,))
+
+
+def _alone(name: str, bar: float, **fields: Any) -> Case:
+    """An attention of ours against the matrix product only."""
+    return Case(name, {"ours": Work(**fields)}, (of_sgemm(bar),))
 
 
 def _shapes() -> Iterator[Case]:
     """Other head sizes and counts."""
-    yield Case("head-size-32", {"ours": Work(size=32)}, (of_sgemm(0.62),))
-    yield Case("head-size-128", {"ours": Work(size=128)}, (of_sgemm(0.72),))
+    yield _alone("head-size-32", 0.62, size=32)
+    yield _alone("head-size-128", 0.72, size=128)
     yield Case("16-heads", {"ours": Work(heads=16), "12 heads": PLAIN}, (speed_of("12 heads", 0.95),))
-    yield Case("packed", {"ours": Work(lengths=DOCUMENTS)}, (of_sgemm(0.68),))
-    yield Case(
-        "decoding",
-        {"ours": ours.decoding, "copy": partial(peers.copying, 2 * 8192 * 12 * 64 * 4)},
-        (speed_of("copy", 0.6, measure="of copy bandwidth"),),
-    )
+    yield _alone("packed", 0.68, lengths=DOCUMENTS)
+    copied: dict[str, Maker] = {"ours": ours.decoding, "copy": partial(peers.copying, 2 * 8192 * 12 * 64 * 4)}
+    yield Case("decoding", copied, (speed_of("copy", 0.6, measure="of copy bandwidth"),))
 
 
 def _lengths() -> Iterator[Case | MemoryCase]:
     """Short against dense attention, long against ourselves."""
+    slower = at_most("x dense time", 1.05, "dense", truediv)
     for n in SWEEP:
-        yield Case(
-            f"dense-{n}",
-            {"ours": Work(lengths=(n,)), "dense": partial(peers.sdpa, n)},
-            (at_most("x dense time", 1.05, "dense", truediv),),
-        )
+        yield Case(f"dense-{n}", {"ours": Work(lengths=(n,)), "dense": partial(peers.sdpa, n)}, (slower,))
     growth = at_most("x time per token", 1.15, "n 4096", lambda long, short: long / LONG / (short / 4096))
     yield Case("long", {"ours": Work(lengths=(LONG,)), "n 4096": PLAIN}, (growth,))
     yield MemoryCase("long-memory", LONG, 64.0)
@@ -119,17 +103,10 @@ def _lengths() -> Iterator[Case | MemoryCase]:
 
 def _machine() -> Iterator[Case]:
     """Threads and instruction sets."""
-    one = Work(threads=1)
-    yield Case(
-        "one-thread",
-        {"ours": one, "two": Work(threads=2)},
-        (of_sgemm(0.75), times("ours", 1.75, run="two", measure="x with two threads")),
-    )
-    yield Case(
-        "avx2",
-        {"ours": Work(target="avx2"), "avx512": Work(target="avx512")},
-        (speed_of("avx512", 0.50),),
-    )
+    bars = (of_sgemm(0.75), times("ours", 1.75, run="two", measure="x with two threads"))
+    yield Case("one-thread", {"ours": Work(threads=1), "two": Work(threads=2)}, bars)
+    runs = {"ours": Work(target="avx2"), "avx512": Work(target="avx512")}
+    yield Case("avx2", runs, (speed_of("avx512", 0.50),))
 
 
 def _overheads() -> Iterator[Case]:

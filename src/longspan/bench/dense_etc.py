@@ -38,14 +38,14 @@ class DenseEtc(nn.Module):
 
     def pairs(self, structure: Structure) -> list[tuple[Tensor, Tensor]]:
         """For each stream which pairs are seen, and their labels: (N or G, N + G)."""
-        found = []
+        streams = []
         config = self.model.config
         for call in config.stream_specs(structure):
             q, k = call.queries.sites[:, None], call.keys.sites[None, :]
             seen = torch.from_numpy(call.pattern.count(q, k) > 0)
             assert config.labels is not None
-            found.append((seen, torch.from_numpy(config.labels.label(q, k)).long()))
-        return found
+            streams.append((seen, torch.from_numpy(config.labels.label(q, k)).long()))
+        return streams
 
     def _layer(self, layer: TwoStreamLayer, x: Tensor, n: int, pairs: list[tuple[Tensor, Tensor]]) -> Tensor:
         a = layer.attention

@@ -13,8 +13,8 @@ from longspan.bench.dense_etc import DenseEtc
 from longspan.bench.measure import Run
 from longspan.bench.peers import need_transformers
 from longspan.engine.plan import _plan
-from longspan.families.etc.model import Etc, EtcConfig, etc_base
-from longspan.families.registry import presets
+from longspan.families.etc.model import Etc, etc_base
+from longspan.families.registry import FAMILIES
 from longspan.hf import accelerate
 from longspan.hf.serving import once
 from longspan.layout import Layout
@@ -23,6 +23,8 @@ from longspan.pipeline.packing import pack
 
 PAD, FIRST_ID = 1, 5  # ids below 5 are special in both families
 SEED = 0
+CONFIGS = {family.config.family.lower(): family.config for family in FAMILIES}
+SIZES = ("vocab_size", "width", "layers", "heads", "feed_forward")
 KEEP_PAGES = {
     "MALLOC_TRIM_THRESHOLD_": str(2**36),
     "MALLOC_MMAP_THRESHOLD_": str(2**36),
@@ -39,10 +41,10 @@ class Job:
     """"ours" or "transformers"; "accelerated", the same with our attention inside, and "accelerated with
     activations" with these too; for ETC "dense" or "fused", plain torch with or without its fused kernel."""
     family: str = "longformer"
-    """How the name of its preset begins; global tokens are those that the family usually has. LED has as many
-    layers that write as layers that read."""
+    """Its name in lower case. The first token of each document is global, but not in "bigbird" and "etc"; LED
+    has as many layers that write as layers that read."""
     options: dict[str, Any] = field(default_factory=dict)
-    "Fields of its config besides sizes, radius and block."
+    "Fields of our config besides those below."
     lengths: tuple[int, ...] = (4096,)
     "Tokens of each document."
     batch: int = 8
@@ -64,7 +66,7 @@ class Job:
     width: int = 768
     heads: int = 12
     feed_forward: int = 3072
-    vocab: int = 50265
+    vocab_size: int = 50265
     radius: int = 256
     block: int = 64
     positions: int = 4096
@@ -76,7 +78,7 @@ class Job:
 
     @property
     def linear_flops(self) -> int:
-        """FLOPs of the linear layers that the documents need, forward.
+        """FLOPs of the linear layers that the documents need in a Longformer or BigBird, forward.
 
         Every row: query, key, value, output and the two feed-forward layers. A global row: no local query,
         but a global one and its way through the key projection, and its mean's through the value projection.
@@ -85,31 +87,9 @@ class Job:
         695.784701952
         """
         square = self.width**2
-        if self.family == "etc":  # a query, two keys and two values of each row of both streams
-            rows = sum(self.lengths) + self.globals * len(self.lengths)
-            return 2 * self.layers * rows * (6 * square + 2 * self.width * self.feed_forward)
         row = 4 * square + 2 * self.width * self.feed_forward
         marked = 2 * square * len(self.lengths) if self.family != "bigbird" else 0
-        return 2 * (self.layers * (row * sum(self.lengths) + marked) + square * self._pooled_rows)
-
-    @property
-    def _pooled_rows(self) -> int:
-        """Rows that pooled attention projects again: queries of all tokens, keys and values of slots."""
-        if self.family == "led" or getattr(config := self.config, "share_weights", False):
-            return 0
-        layers = config.attention(Layout.packed(self.lengths))
-        return sum(
-            spec.queries.size + 2 * spec.keys.size for specs in layers for spec in specs if spec.pooled
-        )
-
-    @property
-    def config(self) -> Any:
-        """The config of ours."""
-        if self.family == "etc":
-            return _etc(self)
-        kind = type(presets()[f"{self.family}-base"])
-        own = {name: getattr(self, name) for name in ("radius", "block") if hasattr(kind, name)}
-        return kind(**self.sizes, **own, **self.options)
+        return 2 * self.layers * (row * sum(self.lengths) + marked)
 
     def json(self) -> str:
         """The job as text for another process."""
@@ -122,46 +102,38 @@ class Job:
         return Job(**fields | {"lengths": tuple(fields["lengths"])})
 
     def __call__(self) -> Run:
-        documents = self._documents()
-        model, outputs = SIDES[self.who](self, documents)
+        model, outputs = SIDES[self.who](self, self.documents)
         model.train(self.training)
         upstream = torch.randn(sum(self.lengths), self.width)
 
         def call() -> None:
             model.zero_grad()
-            for found in outputs():
+            for output in outputs():
                 if self.training:
-                    found.backward(upstream.view(found.shape) if found.dim() else None)  # None: of a loss
+                    output.backward(upstream.view(output.shape) if output.dim() else None)  # None: of a loss
 
         counted = not self.training and not self.written
         return Run(call, amount=self.linear_flops if counted else 0.0, grad=self.training)
 
     @property
     def sizes(self) -> dict[str, Any]:
-        """Those that all our configs have."""
-        return {
-            "vocab_size": self.vocab,
-            "width": self.width,
-            "layers": self.layers,
-            "heads": self.heads,
-            "feed_forward": self.feed_forward,
-            "positions": self.positions,
-            "pad_id": PAD,
-        }
+        """Those that all our configs have but ETC's."""
+        sizes = {name: getattr(self, name) for name in SIZES}
+        return sizes | {"positions": self.positions, "pad_id": PAD}
 
     @property
-    def task(self) -> dict[str, Any]:
-        """What LED is to do: read, write or learn."""
-        labels = self._random((self.written,) * len(self.lengths))
-        fields = ("written", "training", "checkpointing")
-        return {"labels": labels, **{name: getattr(self, name) for name in fields}}
-
-    def _documents(self) -> list[Tensor]:
+    def documents(self) -> list[Tensor]:
+        """Random tokens."""
         return self._random(self.lengths)
+
+    @property
+    def labels(self) -> list[Tensor]:
+        """What LED learns to write about each document."""
+        return self._random((self.written,) * len(self.lengths))
 
     def _random(self, lengths: tuple[int, ...]) -> list[Tensor]:
         generator = torch.Generator().manual_seed(SEED)
-        return [torch.randint(FIRST_ID, self.vocab, (n,), generator=generator) for n in lengths]
+        return [torch.randint(FIRST_ID, self.vocab_size, (n,), generator=generator) for n in lengths]
 
 
 Outputs = Callable[[], Iterable[Tensor]]
@@ -170,10 +142,14 @@ Outputs = Callable[[], Iterable[Tensor]]
 def _ours(job: Job, documents: list[Tensor]) -> tuple[nn.Module, Outputs]:
     """Documents packed end to end; packing and making the plans belong to every turn."""
     if job.family == "led":
-        return led.ours(documents, job.sizes | {"radius": job.radius}, **job.task)
-    config = job.config
-    model = config.backbone()
-    marked = [list(config.usual_marks(len(ids))) for ids in documents]
+        return led.ours(job, documents)
+    if job.family == "etc":
+        model, marked = _etc(job), None
+    elif job.family == "bigbird":
+        model, marked = CONFIGS[job.family](**job.sizes, block=job.block).backbone(), None
+    else:
+        model = CONFIGS[job.family](**job.sizes, radius=job.radius, **job.options).backbone()
+        marked = [[0] for _ in documents]
     if job.int8:
         quantize(model)
     model.gradient_checkpointing = job.checkpointing
@@ -186,22 +162,14 @@ def _ours(job: Job, documents: list[Tensor]) -> tuple[nn.Module, Outputs]:
     return model, outputs
 
 
-def _etc(job: Job) -> EtcConfig:
-    return etc_base(
-        vocab_size=job.vocab,
-        width=job.width,
-        layers=job.layers,
-        heads=job.heads,
-        feed_forward=job.feed_forward,
-        radius=job.radius,
-        block=-(-max(job.lengths) // job.globals),
-        most_globals=job.globals,
-    )
+def _etc(job: Job) -> Etc:
+    sizes = {name: getattr(job, name) for name in (*SIZES, "radius")}
+    return Etc(etc_base(**sizes, block=-(-max(job.lengths) // job.globals), most_globals=job.globals))
 
 
 def _dense(job: Job, documents: list[Tensor]) -> tuple[nn.Module, Outputs]:
     """One document after the other; making masks and labels belongs to every turn."""
-    model = DenseEtc(Etc(_etc(job)), fused=job.who == "fused")
+    model = DenseEtc(_etc(job), fused=job.who == "fused")
     return model, lambda: (model(ids, Layout.packed([len(ids)])) for ids in documents)
 
 
@@ -209,13 +177,12 @@ def _transformers(job: Job, documents: list[Tensor]) -> tuple[nn.Module, Outputs
     """Batches of documents in the given order, each padded to its longest; padding is not timed."""
     need_transformers()
     if job.family == "led":
-        inputs = _padded(documents, job.family)
-        return led.transformers(inputs, job.sizes | {"radius": job.radius}, **job.task)
+        return led.transformers(job, _padded(documents, job.family))
     import transformers
 
     transformers.logging.set_verbosity_error()
     sizes: dict[str, Any] = {
-        "vocab_size": job.vocab,
+        "vocab_size": job.vocab_size,
         "hidden_size": job.width,
         "num_hidden_layers": job.layers,
         "num_attention_heads": job.heads,
@@ -227,10 +194,8 @@ def _transformers(job: Job, documents: list[Tensor]) -> tuple[nn.Module, Outputs
         config = transformers.LongformerConfig(**sizes, attention_window=2 * job.radius)
         model: nn.Module = transformers.LongformerModel(config, add_pooling_layer=False)
     else:
-        config = transformers.BigBirdConfig(
-            **sizes, max_position_embeddings=job.positions, block_size=job.block
-        )
-        model = transformers.BigBirdModel(config, add_pooling_layer=False)
+        sizes |= {"max_position_embeddings": job.positions, "block_size": job.block}
+        model = transformers.BigBirdModel(transformers.BigBirdConfig(**sizes), add_pooling_layer=False)
     groups = [documents[i : i + job.batch] for i in range(0, len(documents), job.batch)]
     batches = [_padded(group, job.family) for group in groups]
     return model, lambda: (model(**batch).last_hidden_state for batch in batches)

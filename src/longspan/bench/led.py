@@ -1,7 +1,7 @@
 """LED, which reads documents and writes about them, as something to time: ours and transformers'."""
 
 from collections.abc import Callable, Iterable
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import torch
 from torch import Tensor, nn
@@ -15,84 +15,78 @@ from longspan.generation.generate import generate
 from longspan.layout import Layout
 from longspan.nn.heads import LMHead
 
+if TYPE_CHECKING:
+    from longspan.bench.jobs import Job
+
 BEAMS = 4
 POSITIONS = 1024
 "Of the decoder."
 Side = tuple[nn.Module, Callable[[], Iterable[Tensor]]]
 
 
-def ours(
-    documents: list[Tensor],
-    sizes: dict[str, Any],
-    *,
-    labels: list[Tensor],
-    written: int,
-    training: bool,
-    checkpointing: bool,
-) -> Side:
-    """What was read (N, C); with `written`, so many tokens of each text; in training the loss of `labels`.
+def ours(job: "Job", documents: list[Tensor]) -> Side:
+    """What was read (N, C); with tokens to write, those of each text; in training the loss of the labels.
 
     The first token of each document is global. Attention drops nothing, as in the published LED.
     """
-    encoder = LongformerConfig(**sizes, token_types=0, position_offset=0, attention_dropout=0.0)
-    like = {name: sizes[name] for name in ("layers", "heads", "feed_forward")}
+    own: dict[str, Any] = {
+        "radius": job.radius,
+        "token_types": 0,
+        "position_offset": 0,
+        "attention_dropout": 0.0,
+    }
+    encoder = LongformerConfig(**job.sizes, **own)
+    like = {name: getattr(job, name) for name in ("layers", "heads", "feed_forward")}
     backbone = Seq2SeqConfig(encoder=encoder, **like, positions=POSITIONS).backbone()
     model = Seq2SeqLM(backbone, LMHead(backbone.word_embeddings))
-    model.backbone.encoder.gradient_checkpointing = checkpointing
-    ids, words = torch.cat(documents), torch.cat(labels)
+    model.backbone.encoder.gradient_checkpointing = job.checkpointing
+    ids, words = torch.cat(documents), torch.cat(job.labels)
     layout = Layout.packed(list(map(len, documents)), marked=[[0] for _ in documents])
-    texts = Layout.packed(list(map(len, labels)))
-    options = GenerationConfig(num_beams=BEAMS, max_new_tokens=written or None, min_new_tokens=written)
+    texts = Layout.packed(list(map(len, job.labels)))
+    options = GenerationConfig(
+        num_beams=BEAMS, max_new_tokens=job.written or None, min_new_tokens=job.written
+    )
 
     def outputs() -> Iterable[Tensor]:
         _plan.cache_clear()  # other documents would need other plans
-        if training:
+        if job.training:
             return [model.loss(ids, layout, words, texts)]
-        if not written:
+        if not job.written:
             return [model.backbone(ids, layout)]
         return [torch.tensor(best.tokens) for best, *_ in generate(model, ids, layout, options)]
 
     return model, outputs
 
 
-def transformers(
-    inputs: dict[str, Tensor],
-    sizes: dict[str, Any],
-    *,
-    labels: list[Tensor],
-    written: int,
-    training: bool,
-    checkpointing: bool,
-) -> Side:
+def transformers(job: "Job", inputs: dict[str, Tensor]) -> Side:
     """The same by LEDForConditionalGeneration, of padded documents and labels of one length."""
     from transformers import LEDConfig, LEDForConditionalGeneration, logging
 
     logging.set_verbosity_error()
-    both = {"layers": sizes["layers"], "attention_heads": sizes["heads"], "ffn_dim": sizes["feed_forward"]}
+    both = {"layers": job.layers, "attention_heads": job.heads, "ffn_dim": job.feed_forward}
     config = LEDConfig(
-        vocab_size=sizes["vocab_size"],
-        d_model=sizes["width"],
+        vocab_size=job.vocab_size,
+        d_model=job.width,
         **{f"{part}_{name}": size for part in ("encoder", "decoder") for name, size in both.items()},
-        max_encoder_position_embeddings=sizes["positions"],
+        max_encoder_position_embeddings=job.positions,
         max_decoder_position_embeddings=POSITIONS,
-        attention_window=2 * sizes["radius"],
+        attention_window=2 * job.radius,
         dropout=0.1,
         attention_dropout=0.0,
-        pad_token_id=sizes["pad_id"],
+        pad_token_id=job.sizes["pad_id"],
     )
     model = LEDForConditionalGeneration(config)
-    if checkpointing:
+    if job.checkpointing:
         model.gradient_checkpointing_enable()
-    words = torch.stack(labels)
+    words = torch.stack(job.labels)
 
     def outputs() -> Iterable[Tensor]:
-        if training:
+        if job.training:
             return [model(**inputs, labels=words).loss]
-        if not written:
+        if not job.written:
             return [model.led.encoder(**inputs).last_hidden_state]
-        texts = model.generate(
-            **inputs, num_beams=BEAMS, do_sample=False, min_new_tokens=written, max_new_tokens=written
-        )
+        limits = {"min_new_tokens": job.written, "max_new_tokens": job.written}
+        texts = model.generate(**inputs, num_beams=BEAMS, do_sample=False, **limits)
         return list(texts[:, 1:])  # without what the decoder is started by
 
     return model, outputs

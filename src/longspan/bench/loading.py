@@ -1,7 +1,5 @@
 """How long a model takes from its folder to the first output, in fresh processes."""
 
-import subprocess
-import sys
 import tempfile
 from dataclasses import dataclass
 from pathlib import Path
@@ -10,8 +8,8 @@ import tokenizers
 import torch
 from tokenizers import decoders, models, pre_tokenizers, processors
 
-from longspan.bench.bars import Bar, figures, timings
-from longspan.bench.measure import Missing, Round, Turn
+from longspan.bench.bars import figures, seconds, timings
+from longspan.bench.measure import Missing, Round, Turn, printed
 from longspan.bench.progress import step
 from longspan.bench.report import Report
 from longspan.checkpoints.save import save_model
@@ -44,9 +42,6 @@ class LoadCase:
         """Add the figure; the folder has just been written, so it is in the page cache."""
         results: list[Round] = []
         missing: dict[str, str] = {}
-        bar = Bar(
-            "seconds to the first output", lambda r: r["ours"].seconds, ("ours",), self.bar, at_least=False
-        )
         with tempfile.TemporaryDirectory() as folder:
             step("writing the model")
             write(self.config, Path(folder))
@@ -55,17 +50,13 @@ class LoadCase:
                 results += [{"ours": Turn(first_output(folder), 0.0)} for _ in range(rounds)]
             except Missing as reason:
                 missing["ours"] = str(reason)
-        report.figures += figures(self.name, [bar], results, missing)
-        report.timings += timings(self.name, results)
+        bars = [seconds("seconds to the first output", self.bar)]
+        report.add(figures(self.name, bars, results, missing), timings(self.name, results))
 
 
 def first_output(folder: str) -> float:
     """Seconds in a fresh process."""
-    command = [sys.executable, "-c", FIRST_OUTPUT, folder, str(torch.get_num_threads())]
-    done = subprocess.run(command, capture_output=True, text=True)
-    if done.returncode:
-        raise Missing(done.stderr.strip().splitlines()[-1])
-    return float(done.stdout)
+    return float(printed("-c", FIRST_OUTPUT, folder, str(torch.get_num_threads())))
 
 
 def write(config: LongformerConfig, folder: Path) -> None:

@@ -2,6 +2,8 @@
 
 import itertools
 import math
+import subprocess
+import sys
 import time
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext
@@ -136,14 +138,11 @@ def conditions(run: Run) -> Iterator[None]:
         yield
 
 
-def fused(
-    rows: int, parts: int, heads: int = 12, size: int = 64, *, grad: bool = False
-) -> tuple[Tensor, ...]:
+def fused(rows: int, parts: int, heads: int = 12, size: int = 64, *, grad: bool = False) -> Tensors:
     """Random (N, H, D) views of one fused projection, as models have them."""
-    made = torch.randn(rows, parts, heads, size, generator=torch.Generator().manual_seed(0))
-    return tuple(
-        part.detach().requires_grad_(grad) for part in made.unbind(1)
-    )  # (N, parts, H, D) -> (N, H, D)
+    whole = torch.randn(rows, parts, heads, size, generator=torch.Generator().manual_seed(0))
+    views = whole.unbind(1)  # (N, parts, H, D) -> (N, H, D)
+    return tuple(part.detach().requires_grad_(grad) for part in views)
 
 
 def with_gradients(
@@ -156,6 +155,14 @@ def with_gradients(
         return *out, *torch.autograd.grad(out, inputs, upstream)
 
     return both
+
+
+def printed(*arguments: str) -> str:
+    """What a fresh Python prints; Missing, with its last words, if it fails."""
+    done = subprocess.run([sys.executable, *arguments], capture_output=True, text=True)
+    if done.returncode:
+        raise Missing(done.stderr.strip().splitlines()[-1])
+    return done.stdout
 
 
 def _seconds(call: Callable[[], object], repeats: int) -> float:

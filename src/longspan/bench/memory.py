@@ -1,8 +1,7 @@
 """Peak memory of one call in a process of its own: `python -m longspan.bench.memory native 4096`."""
 
 import argparse
-import subprocess
-import sys
+import math
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -11,8 +10,8 @@ import torch
 from torch import Tensor
 
 from longspan.bench import peers
-from longspan.bench.bars import Maker
-from longspan.bench.measure import Missing, Run, conditions, spread
+from longspan.bench.bars import UNMEASURED, Bar, Maker, figures
+from longspan.bench.measure import Missing, Turn, conditions, printed
 from longspan.bench.ours import Work
 from longspan.bench.report import Figure, Timing
 
@@ -34,20 +33,8 @@ SERIES = ("full", "transformers", "tiled", "native")
 
 def extra(name: str, n: int, *, backward: bool = False) -> float:
     """Megabytes one call needs at its peak beyond q, k, v, its output, log-sum-exps and gradients."""
-    flags = ["--backward"] if backward else []
-    command = [
-        sys.executable,
-        "-m",
-        "longspan.bench.memory",
-        name,
-        str(n),
-        f"--threads={torch.get_num_threads()}",
-        *flags,
-    ]
-    done = subprocess.run(command, capture_output=True, text=True)
-    if done.returncode:
-        raise Missing(done.stderr.strip().splitlines()[-1])
-    return max(0, int(done.stdout)) / MEGABYTE
+    options = [f"--threads={torch.get_num_threads()}", *(["--backward"] if backward else [])]
+    return max(0, int(printed("-m", "longspan.bench.memory", name, str(n), *options))) / MEGABYTE
 
 
 @dataclass(frozen=True)
@@ -61,31 +48,12 @@ class MemoryCase:
 
     def measured(self, rounds: int, budget: float = 0.0) -> tuple[list[Figure], list[Timing]]:
         """One figure; memory does not vary, so it is measured once."""
+        bar = Bar("extra MB", lambda r: r["ours"].peak, ("ours",), self.bar, at_least=False)
         try:
-            value = extra("native", self.n, backward=self.backward)
+            turn = Turn(math.nan, math.nan, peak=extra("native", self.n, backward=self.backward))
         except Missing as reason:
-            figure = Figure(
-                case=self.name, measure="extra MB", bar=self.bar, at_least=False, skipped=str(reason)
-            )
-        else:
-            figure = Figure(
-                case=self.name,
-                measure="extra MB",
-                spread=spread([value]),
-                samples=(value,),
-                bar=self.bar,
-                at_least=False,
-            )
-        return [figure], []
-
-
-def _peak(run: Run) -> tuple[int, object]:
-    """Bytes by which one call raises the process's peak, and what the call returned."""
-    with conditions(run):
-        CLEAR.write_text("5")  # the peak starts again from what is in use now
-        before = in_use("VmRSS")
-        results = run.call()
-        return in_use("VmHWM") - before, results
+            return figures(self.name, [bar], [], {"ours": str(reason)}), []
+        return figures(self.name, [bar], [{"ours": turn}], {}), []
 
 
 def warm_up() -> None:
@@ -102,11 +70,9 @@ def in_use(name: str) -> int:
 
 def accounted(name: str, n: int, results: object) -> int:
     """Bytes of results, log-sum-exps (one float per row and head) and, for transformers, of q, k and v."""
-    tensors = (
-        [result for result in results if isinstance(result, Tensor)] if isinstance(results, tuple) else []
-    )
+    results = results if isinstance(results, tuple) else ()
     projected = 3 * n * peers.WIDTH * 4 if name == "transformers" else 0
-    return sum(tensor.nbytes for tensor in tensors) + n * peers.HEADS * 4 + projected
+    return sum(x.nbytes for x in results if isinstance(x, Tensor)) + n * peers.HEADS * 4 + projected
 
 
 def main() -> None:
@@ -118,14 +84,18 @@ def main() -> None:
     parser.add_argument("--backward", action="store_true")
     options = parser.parse_args()
     if not CLEAR.exists():
-        raise SystemExit("peak memory is read from /proc/self, which this system does not have")
+        raise SystemExit(UNMEASURED)
     torch.set_num_threads(options.threads)
     try:
         run = series(options.series, options.n, backward=options.backward)()
     except Missing as reason:
         raise SystemExit(str(reason)) from None
     warm_up()
-    gained, results = _peak(run)
+    with conditions(run):
+        CLEAR.write_text("5")  # the peak starts again from what is in use now
+        before = in_use("VmRSS")
+        results = run.call()
+        gained = in_use("VmHWM") - before
     print(gained + run.held - accounted(options.series, options.n, results))
 
 

@@ -10,9 +10,9 @@ from longspan.bench.jobs import Job
 from longspan.bench.measure import Round, spread, using_threads
 from longspan.bench.model_cases import ON_REQUEST, against_transformers, model_cases
 from longspan.bench.processes import take_turns
-from longspan.bench.progress import progress
+from longspan.bench.progress import named, progress
 from longspan.bench.report import Report, Timing, aligned, header, machine, number
-from longspan.errors import bad, whole
+from longspan.errors import whole
 from longspan.native import targets
 
 ROUNDS = 3
@@ -53,10 +53,7 @@ def run(
 def run_cases(report: Report, names: Sequence[str], rounds: int, budget: float) -> None:
     """Measure the named cases into the report."""
     known = model_cases()
-    for name in names:
-        if name not in known:
-            raise bad("case", f"one of {', '.join(known)}", name)
-    for name in progress(names or [name for name in known if name not in ON_REQUEST]):
+    for name in named(names, known, ON_REQUEST):
         known[name].measure_into(report, rounds, budget)
 
 

@@ -2,8 +2,9 @@
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
+from operator import truediv
 
-from longspan.bench.bars import Bar, at_most, figures, of_peak, of_sgemm, times, timings
+from longspan.bench.bars import Bar, at_most, figures, of_peak, of_sgemm, times, timings, whose
 from longspan.bench.cases import DOCUMENTS
 from longspan.bench.jobs import Job
 from longspan.bench.loading import LoadCase
@@ -39,12 +40,9 @@ class ModelCase:
 
 def model_cases() -> dict[str, ModelCase | LoadCase]:
     """Every case by name, in the order of the table."""
-    listed: list[ModelCase | LoadCase] = [*_forward(), *_documents(), _training(), _long(), _poolingformer()]
-    listed.append(_etc())
-    listed += _accelerate()
-    listed += _led()
-    listed.append(LoadCase("load", 1.5))
-    return {case.name: case for case in listed}
+    base = (*_forward(), *_documents(), _training(), _long(), _poolingformer(), _etc())
+    cases: dict[str, ModelCase | LoadCase] = {case.name: case for case in (*base, *_accelerate(), *_led())}
+    return cases | {"load": LoadCase("load", 1.5)}
 
 
 def against_transformers(ours: Job) -> dict[str, Job]:
@@ -55,19 +53,11 @@ def against_transformers(ours: Job) -> dict[str, Job]:
 def _forward() -> Iterator[ModelCase]:
     """n 4,096 through the base models."""
     longformer = against_transformers(Job())
-    kept = {"transformers keeping pages": replace(longformer["transformers"], keep_pages=True)}
-    int8 = {"int8": replace(longformer["ours"], int8=True)}
+    longformer["transformers keeping pages"] = replace(longformer["transformers"], keep_pages=True)
+    longformer["int8"] = replace(longformer["ours"], int8=True)
     share = replace(of_sgemm(0.70), measure="linear layers at sgemm speed, of our time")
-    yield ModelCase(
-        "longformer",
-        longformer | kept | int8,
-        (
-            times("transformers", 3),
-            times("transformers keeping pages", 2.1),
-            share,
-            times("transformers", 5.5, run="int8", measure="int8, x faster than transformers"),
-        ),
-    )
+    speed = (times("transformers", 3), times("transformers keeping pages", 2.1), share)
+    yield ModelCase("longformer", longformer, (*speed, times("transformers", 5.5, run="int8")))
     bigbird = against_transformers(Job(family="bigbird"))
     yield ModelCase("bigbird", bigbird, (times("transformers", 3), of_peak("transformers", 0.5)))
 
@@ -75,33 +65,23 @@ def _forward() -> Iterator[ModelCase]:
 def _poolingformer() -> ModelCase:
     """A second level in 3 and in all 12 layers, against a Longformer with the radius of the first level."""
     longformer = Job(radius=128)
+
+    def pooled(layers: int, **fields: bool) -> Job:
+        options = {"two_level": tuple(range(layers)), **fields}
+        return replace(longformer, family="poolingformer", options=options)
+
     lite = {"mix": True, "share_weights": True}
-
-    def pooled(layers: int, **options: bool) -> Job:
-        return replace(longformer, family="poolingformer", options={"two_level": [*range(layers)], **options})
-
-    three = pooled(3)
-    jobs = {"ours": three, "all layers": pooled(12), "longformer": longformer}
+    jobs = {"ours": pooled(3), "all layers": pooled(12), "longformer": longformer}
     jobs |= {"lite": pooled(3, **lite), "all layers, lite": pooled(12, **lite)}
-    trained = {"training": three, "longformer, training": longformer}
+    trained = {"training": jobs["ours"], "longformer, training": longformer}
     jobs |= {name: replace(job, training=True, warm_up=False) for name, job in trained.items()}
 
-    def bar(run: str, most: float | None, peer: str = "longformer") -> Bar:
-        name = "3 layers" if run == "ours" else run
-        measure = f"{name}, x the time of longformer"
-        return Bar(measure, lambda r: r[run].seconds / r[peer].seconds, (run, peer), most, at_least=False)
+    def bar(run: str, most: float | None = None, peer: str = "longformer") -> Bar:
+        measure = f"{'3 layers' if run == 'ours' else run}, x the time of longformer"
+        return at_most(measure, most, peer, truediv, run=run)
 
-    return ModelCase(
-        "poolingformer",
-        jobs,
-        (
-            bar("ours", 1.12),
-            bar("all layers", 1.35),
-            bar("lite", None),
-            bar("all layers, lite", None),
-            bar("training", None, "longformer, training"),
-        ),
-    )
+    bars = (bar("ours", 1.12), bar("all layers", 1.35), bar("lite"), bar("all layers, lite"))
+    return ModelCase("poolingformer", jobs, (*bars, bar("training", peer="longformer, training")))
 
 
 def _etc() -> ModelCase:
@@ -110,53 +90,32 @@ def _etc() -> ModelCase:
     Six layers: all cost the same, and plain torch takes its time.
     """
     ours = Job(family="etc", radius=84, layers=6, warm_up=False)
-    growth = Bar(
-        "n 32768, x time per token of n 4096",
-        lambda r: r["n 32768"].seconds / 8 / r["ours"].seconds,
-        ("n 32768", "ours"),
-        1.2,
-        at_least=False,
-    )
-    return ModelCase(
-        "etc",
-        {
-            "ours": ours,
-            "dense masks": replace(ours, who="dense"),
-            "dense masks, fused": replace(ours, who="fused"),
-            "n 32768": replace(ours, lengths=(32_768,)),
-        },
-        (times("dense masks", 5), times("dense masks, fused", None), of_peak("dense masks", None), growth),
-    )
+    measure = "n 32768, x time per token of n 4096"
+    growth = at_most(measure, 1.2, "ours", lambda long, short: long / 8 / short, run="n 32768")
+    jobs = {"ours": ours, "dense masks": replace(ours, who="dense")}
+    jobs |= {"dense masks, fused": replace(ours, who="fused"), "n 32768": replace(ours, lengths=(32_768,))}
+    bars = (times("dense masks", 5), times("dense masks, fused", None), of_peak("dense masks", None), growth)
+    return ModelCase("etc", jobs, bars)
 
 
 def _documents() -> Iterator[ModelCase]:
     """64 documents: ours packed, theirs padded in batches of 8. All layers cost the same: one tells."""
     for name, layers in (("documents", 1), ("documents-12", 12)):
         ours = Job(lengths=DOCUMENTS, layers=layers, warm_up=False)
-        given = replace(ours, who="transformers")
-        by_length = replace(given, lengths=tuple(sorted(DOCUMENTS)))
-        yield ModelCase(
-            name,
-            {"ours": ours, "transformers in given order": given, "transformers sorted by length": by_length},
-            (times("transformers in given order", 5), times("transformers sorted by length", 3)),
-        )
+        theirs = replace(ours, who="transformers")
+        by_length = replace(theirs, lengths=tuple(sorted(DOCUMENTS)))
+        peers = {"transformers in given order": theirs, "transformers sorted by length": by_length}
+        bars = (times(peer, bar) for peer, bar in zip(peers, (5, 3), strict=True))
+        yield ModelCase(name, {"ours": ours} | peers, tuple(bars))
 
 
 def _training() -> ModelCase:
     """Forward and backward, n 4,096."""
     ours = Job(training=True, warm_up=False)
-    return ModelCase(
-        "training",
-        against_transformers(ours) | {"checkpointing": replace(ours, checkpointing=True)},
-        (
-            times("transformers", 2.5),
-            of_peak("transformers", 0.5),
-            of_peak("transformers", 0.25, run="checkpointing"),
-            times(
-                "transformers", None, run="checkpointing", measure="checkpointing, x faster than transformers"
-            ),
-        ),
-    )
+    jobs = against_transformers(ours) | {"checkpointing": replace(ours, checkpointing=True)}
+    memory = (of_peak("transformers", 0.5), of_peak("transformers", 0.25, run="checkpointing"))
+    speed = times("transformers", None, run="checkpointing")
+    return ModelCase("training", jobs, (times("transformers", 2.5), *memory, speed))
 
 
 def _accelerate() -> Iterator[ModelCase]:
@@ -164,12 +123,12 @@ def _accelerate() -> Iterator[ModelCase]:
     for family in ("longformer", "bigbird"):
         for training, bar in ((False, 2.0), (True, 1.8)):
             job = Job(who="accelerated", family=family, training=training, warm_up=not training)
-            jobs = {"ours": job, "transformers": replace(job, who="transformers")}
+            jobs = against_transformers(job)
             bars = [times("transformers", bar), of_peak("transformers", None)]
             if family == "bigbird":  # whose activation transformers composes of eight operations
                 jobs["activations"] = replace(job, who="accelerated with activations")
-                told = "activations too, x faster than transformers"
-                bars.append(times("transformers", None, run="activations", measure=told))
+                measure = "activations too, x faster than transformers"
+                bars.append(times("transformers", None, run="activations", measure=measure))
             name = f"accelerate-{family}{'-training' if training else ''}"
             yield ModelCase(name, jobs, tuple(bars))
 
@@ -190,21 +149,18 @@ def _led() -> Iterator[ModelCase]:
     share = Bar("writing alone, x faster than transformers", writing, (*whole, *alone), 2.0)
     yield ModelCase("summarize", whole | alone, (share, times("transformers", 2.3)))
     learning = replace(reading, training=True, written=256, warm_up=False)
-    yield ModelCase(
-        "led-training",
-        against_transformers(learning),
-        (times("transformers", 2.0), of_peak("transformers", 0.5)),
-    )
+    bars = (times("transformers", 2.0), of_peak("transformers", 0.5))
+    yield ModelCase("led-training", against_transformers(learning), bars)
 
 
 def _gigabytes(most: float, run: str = "ours") -> Bar:
-    whose = "" if run == "ours" else f"{run}, "
-    return Bar(f"{whose}GB above the weights", lambda r: r[run].peak / GIGABYTE, (run,), most, at_least=False)
+    return Bar(
+        f"{whose(run)}GB above the weights", lambda r: r[run].peak / GIGABYTE, (run,), most, at_least=False
+    )
 
 
 def _long() -> ModelCase:
     """One document of n 65,536, with as many positions."""
     growth = at_most("x time per token of n 4096", 1.2, "n 4096", lambda a, b: a / LONG / (b / 4096))
-    memory = _gigabytes(3.0)
     long = Job(lengths=(LONG,), positions=LONG, warm_up=False)
-    return ModelCase("long", {"ours": long, "n 4096": Job()}, (memory, growth))
+    return ModelCase("long", {"ours": long, "n 4096": Job()}, (_gigabytes(3.0), growth))

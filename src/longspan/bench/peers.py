@@ -47,9 +47,11 @@ def longformer_projections(n: int, *, backward: bool = False) -> Run:
 
 def bigbird(n: int) -> Run:
     """transformers' BigBirdBlockSparseAttention of the base model in evaluation, projections included."""
-    attention = _bigbird_module()
-    band, rows, columns, blocks = _bigbird_masks(n)
-    x = _hidden(n)
+    attention, x = _bigbird_module(), _hidden(n)
+    from transformers import BigBirdModel
+
+    masks = BigBirdModel.create_masks_for_block_sparse_attn(torch.ones(1, n), block_size=64)
+    blocks, band, rows, columns = masks
     return Run(lambda: attention(x, band, rows, columns, blocks, blocks))
 
 
@@ -114,16 +116,6 @@ def _bigbird_module() -> nn.Module:
 
     module: nn.Module = BigBirdBlockSparseAttention(BigBirdConfig(), seed=0)
     return module.eval()
-
-
-def _bigbird_masks(n: int) -> Tensors:
-    """Masks of one unpadded document, made by transformers' own function: band, rows, columns, blocks."""
-    from transformers import BigBirdModel
-
-    blocks, band, rows, columns = BigBirdModel.create_masks_for_block_sparse_attn(
-        torch.ones(1, n), block_size=64
-    )
-    return band, rows, columns, blocks
 
 
 def need_transformers() -> None:

@@ -1,8 +1,10 @@
 """Where a benchmark is: a line on stderr for each item."""
 
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from typing import TypeVar
+
+from longspan.errors import bad
 
 T = TypeVar("T")
 
@@ -16,6 +18,14 @@ def progress(items: Sequence[T]) -> Iterator[T]:
         yield item
     if live:
         print("\r\033[K", end="", file=sys.stderr)
+
+
+def named(names: Sequence[str], known: Collection[str], on_request: Sequence[str] = ()) -> Iterator[str]:
+    """The named cases (all but those on request, if none is named), each announced."""
+    for name in names:
+        if name not in known:
+            raise bad("case", f"one of {', '.join(known)}", name)
+    return progress(names or [name for name in known if name not in on_request])
 
 
 def step(line: str) -> None:

@@ -72,6 +72,11 @@ class Report:
     timings: list[Timing] = field(default_factory=list)
     curves: list[Point] = field(default_factory=list)
 
+    def add(self, figures: Sequence[Figure], timings: Sequence[Timing]) -> None:
+        """Take in what a case measured."""
+        self.figures += figures
+        self.timings += timings
+
     def json(self) -> str:
         """Everything, the samples too."""
         document = {"schema": SCHEMA, **asdict(self)}

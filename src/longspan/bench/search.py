@@ -1,6 +1,7 @@
 """`longspan bench search`: encoding, asking, starting and updating, with the built-in model."""
 
 import itertools
+import math
 import os
 import random
 import subprocess
@@ -9,17 +10,19 @@ import tempfile
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import numpy as np
 
-from longspan.bench.bars import Bar, Case, of_sgemm, times
-from longspan.bench.measure import Missing, Run, spread, using_threads
+from longspan.bench.bars import Bar, Case, figures, of_sgemm, seconds, times
+from longspan.bench.measure import Round, Run, Turn, using_threads
 from longspan.bench.model import runs_table
-from longspan.bench.progress import progress
+from longspan.bench.peers import need_transformers
+from longspan.bench.progress import named
 from longspan.bench.report import Figure, Report, Timing, machine
-from longspan.errors import bad, whole
+from longspan.errors import whole
 from longspan.native import targets
 from longspan.search.index import Index
 from longspan.search.passages import PARTS
@@ -62,13 +65,8 @@ def run(
     with using_threads(whole("threads", threads, 1)), tempfile.TemporaryDirectory() as folder:
         report = Report(machine(next(iter(targets()), "none")))
         cases = cases_of(text_of(text, sizes.characters), sizes, Path(folder))
-        for name in names:
-            if name not in cases:
-                raise bad("case", f"one of {', '.join(cases)}", name)
-        for name in progress(list(names or cases)):
-            figures, timings = cases[name](count)
-            report.figures += figures
-            report.timings += timings
+        for name in named(names, cases):
+            report.add(*cases[name](count))
         print(f"{report.table()}\n{runs_table(report.timings)}")
         if json:
             json.write_text(report.json())
@@ -98,9 +96,9 @@ def text_of(folder: Path | None, characters: int) -> str:
     """The documents of a folder (if None, of examples/), or made-up text where there is none."""
     place = folder or Path("examples")
     if folder is not None or place.is_dir():
-        found = "\n\n".join(read(path).text for path in walk([place]))
-        if found.strip():
-            return (found * (1 + characters // len(found)))[:characters]
+        text = "\n\n".join(read(path).text for path in walk([place]))
+        if text.strip():
+            return (text * (1 + characters // len(text)))[:characters]
     draw = random.Random(0)
     parts = [a + b for a in "bdfglmnprstvk" for b in ("a", "e", "i", "o", "u", "an", "er", "is")]
     known = ["".join(draw.choices(parts, k=draw.randrange(1, 5))) for _ in range(5000)]
@@ -115,8 +113,8 @@ def encoding(text: str, model: Path) -> Case:
     flops = 2 * tokens * config.layers * (4 * config.width**2 + 2 * config.width * config.feed_forward)
 
     def ours(precision: str | None) -> Run:
-        made = reader if precision is None else loaded(model, precision)
-        return Run(lambda: made.encode([text], progress=False), flops)
+        used = reader if precision is None else loaded(model, precision)
+        return Run(lambda: used.encode([text], progress=False), flops)
 
     runs = {"ours": lambda: ours(None), "int8": lambda: ours("int8"), "chunks": lambda: _chunks(text, flops)}
     per_second = Bar("thousand tokens/s", lambda r: tokens / r["ours"].seconds / 1000, ("ours",))
@@ -128,16 +126,17 @@ def encoding(text: str, model: Path) -> Case:
 
 def _chunks(text: str, flops: float) -> Run:
     """transformers on chunks of 256 tokens in batches of 32, those of equal length together."""
-    try:
-        import torch
-        from transformers import AutoModel, AutoTokenizer  # type: ignore[import-not-found,unused-ignore]
-    except ImportError:
-        raise Missing("transformers is not installed") from None
+    need_transformers()
+    import torch
+    from transformers import AutoModel, AutoTokenizer
+
     from longspan.builtin import NAME
     from longspan.hub import cache_folder
 
     folder = cache_folder() / "models" / NAME
     tokenizer, model = AutoTokenizer.from_pretrained(folder), AutoModel.from_pretrained(folder).eval()
+
+    options = {"padding": True, "truncation": True, "max_length": CHUNK, "return_tensors": "pt"}
 
     def call() -> None:
         ids = tokenizer(text, add_special_tokens=False, verbose=False)["input_ids"]
@@ -146,13 +145,7 @@ def _chunks(text: str, flops: float) -> Run:
         chunks.sort(key=len, reverse=True)
         with torch.inference_mode():
             for i in range(0, len(chunks), BATCH):
-                batch = tokenizer(
-                    chunks[i : i + BATCH],
-                    padding=True,
-                    truncation=True,
-                    max_length=CHUNK,
-                    return_tensors="pt",
-                )
+                batch = tokenizer(chunks[i : i + BATCH], **options)
                 mask = batch["attention_mask"].unsqueeze(2)
                 (model(**batch).last_hidden_state * mask).sum(1) / mask.sum(1)
 
@@ -175,27 +168,25 @@ def asking(text: str, passages: int, folder: Path, reader: "Reader") -> Case:
             store.add([(file, vectors, rows)])
     store.compact()
     index = Index(store, reader)
-    asked = itertools.cycle([" ".join(draw.sample(words, 6)) for _ in range(64)])
+    queries = itertools.cycle([" ".join(draw.sample(words, 6)) for _ in range(64)])
 
     def ask(mode: str) -> Run:
-        return Run(lambda: index.search(next(asked), mode=mode))
+        return Run(lambda: index.search(next(queries), mode=mode))
 
     modes = ("hybrid", "dense", "bm25")
     runs = {mode: (lambda mode=mode: ask(mode)) for mode in modes}
-    bars = tuple(_milliseconds(mode, 30.0 if mode == "hybrid" else None) for mode in modes)
+    most = {"hybrid": 30.0}
+    bars = tuple(seconds(f"{mode}, ms", most.get(mode), run=mode, unit=0.001) for mode in modes)
     return Case(f"query, {passages} passages", runs, bars)
-
-
-def _milliseconds(name: str, bar: float | None) -> Bar:
-    return Bar(f"{name}, ms", lambda r: 1000 * r[name].seconds, (name,), bar, at_least=False)
 
 
 def starting(text: str, folder: Path) -> Case:
     """The command from its start to its end on an index that is up to date, and torch's import alone."""
     docs = folder / "docs"
     docs.mkdir(parents=True)
-    for number, part in enumerate(_cut(text, 8)):
-        (docs / f"{number}.txt").write_text(part, encoding="utf-8")
+    size = max(1, len(text) // 8)
+    for i in range(8):
+        (docs / f"{i}.txt").write_text(text[i * size : (i + 1) * size], encoding="utf-8")
     query = " ".join(text.split()[:8])
     search = ["-m", "longspan", "search", query, str(docs), "--index", str(folder / "index")]
 
@@ -205,21 +196,10 @@ def starting(text: str, folder: Path) -> Case:
 
         return Run(call)
 
-    runs = {
-        "longspan search": lambda: command(*search),
-        "import torch": lambda: command("-c", "import torch"),
-    }
-    bars = (
-        Bar(
-            "s to the answer",
-            lambda r: r["longspan search"].seconds,
-            ("longspan search",),
-            2.5,
-            at_least=False,
-        ),
-        Bar("s to import torch", lambda r: r["import torch"].seconds, ("import torch",), at_least=False),
-    )
-    return Case("start", runs, bars)
+    commands = {"longspan search": search, "import torch": ["-c", "import torch"]}
+    runs = {name: partial(command, *arguments) for name, arguments in commands.items()}
+    answer = seconds("s to the answer", 2.5, run="longspan search")
+    return Case("start", runs, (answer, seconds("s to import torch", run="import torch")))
 
 
 def updating(text: str, files: int, folder: Path, reader: "Reader", rounds: int) -> Measured:
@@ -232,29 +212,17 @@ def updating(text: str, files: int, folder: Path, reader: "Reader", rounds: int)
         start = draw.randrange(max(1, len(text) - size))
         (docs / f"{number}.txt").write_text(f"{number} {text[start : start + size]}", encoding="utf-8")
     with Index.open(folder / "index", reader) as index:
-        everything, shares = _seconds(index, docs), []
+        everything = _seconds(index, docs)
+        results: list[Round] = []
         for number in range(rounds):
             changed = docs / f"{number % files}.txt"
             changed.write_text(changed.read_text(encoding="utf-8") + " changed", encoding="utf-8")
-            shares.append(_seconds(index, docs) / everything)
-    case = f"update, 1 of {files} files"
-    figure = Figure(
-        case=case,
-        measure="of the time for all",
-        spread=spread(shares),
-        samples=tuple(shares),
-        bar=0.03,
-        at_least=False,
-    )
-    return [figure], []
+            results.append({"ours": Turn(_seconds(index, docs), math.nan)})
+    bar = seconds("of the time for all", 0.03, unit=everything)
+    return figures(f"update, 1 of {files} files", [bar], results, {}), []
 
 
 def _seconds(index: Index, docs: Path) -> float:
     began = time.perf_counter()
     index.add(docs, progress=False)
     return time.perf_counter() - began
-
-
-def _cut(text: str, count: int) -> list[str]:
-    size = max(1, len(text) // count)
-    return [text[i * size : (i + 1) * size] for i in range(count)]

@@ -15,8 +15,8 @@ from longspan.bench.measure import Missing, Run, Sgemm, Turn, conditions, turn
 from longspan.bench.memory import CLEAR, in_use, warm_up
 
 
-def serve(run: Run, asked: Iterable[str], answers: TextIO, *, warm: bool) -> None:
-    """Build up, say so, then answer every line asked with a turn."""
+def serve(run: Run, requests: Iterable[str], answers: TextIO, *, warm: bool) -> None:
+    """Build up, say so, then answer every requesting line with a turn."""
     sgemm = Sgemm()
     warm_up()
     built = in_use("VmRSS") if CLEAR.exists() else 0  # all that grows from here on is the run's
@@ -24,7 +24,7 @@ def serve(run: Run, asked: Iterable[str], answers: TextIO, *, warm: bool) -> Non
         with conditions(run):
             run.call()
     print(file=answers, flush=True)
-    for _ in asked:
+    for _ in requests:
         print(json.dumps(asdict(measured(run, sgemm, built))), file=answers, flush=True)
 
 

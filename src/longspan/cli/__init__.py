@@ -6,24 +6,14 @@ import os
 import sys
 from collections.abc import Sequence
 from contextlib import suppress
+from importlib import import_module
 from typing import NoReturn
 
 from longspan._version import __version__
-from longspan.cli import (
-    bench,
-    doctor,
-    encode,
-    eval,
-    index,
-    inspect,
-    lengthen,
-    models,
-    pull,
-    search,
-    summarize,
-)
 from longspan.cli.parsing import Verb
 from longspan.errors import CheckpointError, DocumentError, InputError, LongspanError
+
+VERBS = ["search", "summarize", "index", "encode", "lengthen", "models", "doctor", "inspect", "bench", "eval"]
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -66,6 +56,6 @@ def parser() -> argparse.ArgumentParser:
     top = argparse.ArgumentParser(prog="longspan", description="Transformers that read whole long documents.")
     top.add_argument("--version", action="version", version=f"longspan {__version__}")
     verbs = top.add_subparsers(metavar="command", required=True, parser_class=Verb)
-    for verb in (search, summarize, index, encode, lengthen, pull, models, doctor, inspect, bench, eval):
-        verb.add_to(verbs)
+    for name in VERBS:
+        import_module(f"longspan.cli.{name}").add_to(verbs)
     return top

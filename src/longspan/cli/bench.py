@@ -1,71 +1,44 @@
 """`longspan bench attention`, `model` and `search`: time Longspan and its peers in turn."""
 
 import argparse
+from importlib import import_module
 from pathlib import Path
-from typing import Any
 
 from longspan.errors import bad
+
+SUBJECTS = {
+    "attention": "the attention engine",
+    "model": "whole models of base size, reading, writing and learning",
+    "search": "the built-in model: encoding, queries, start, updates",
+}
 
 
 def add_to(verbs: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
     """Declare the verb."""
     verb = verbs.add_parser("bench", help="measure speed and memory against the peers")
-    subjects = verb.add_subparsers(metavar="subject", required=True)
-    attention = subjects.add_parser("attention", help="the attention engine")
-    _add_common(attention)
+    parsers = verb.add_subparsers(metavar="subject", required=True)
+    subjects = {name: parsers.add_parser(name, help=text) for name, text in SUBJECTS.items()}
+    for name, subject in subjects.items():
+        subject.add_argument("names", nargs="*", metavar="CASE", help="cases to run (default: all)")
+        subject.add_argument("--short", action="store_true", help="a small table in under a minute")
+        subject.add_argument("--rounds", type=int, metavar="N", help="rounds per case")
+        subject.add_argument("--threads", type=int, default=2, metavar="N", help="threads (default: 2)")
+        subject.add_argument("--json", type=Path, metavar="FILE", help="save every figure")
+        subject.set_defaults(run=run, subject=name)
+    attention = subjects["attention"]
     attention.add_argument("--flex", action="store_true", help="compile FlexAttention too (about 40 s)")
-    attention.add_argument(
-        "--plot", type=Path, metavar="FILE", help="draw time and memory against length instead"
-    )
-    attention.set_defaults(run=run_attention)
-    model = subjects.add_parser("model", help="whole models of base size, reading, writing and learning")
-    _add_common(model)
-    model.set_defaults(run=run_model)
-    search = subjects.add_parser("search", help="the built-in model: encoding, queries, start, updates")
-    _add_common(search)
-    search.add_argument(
-        "--text", type=Path, metavar="DIR", help="what to read (default: examples/, else made-up text)"
-    )
-    search.set_defaults(run=run_search)
+    chart = "draw time and memory against length instead"
+    attention.add_argument("--plot", type=Path, metavar="FILE", help=chart)
+    text = "what to read (default: examples/, else made-up text)"
+    subjects["search"].add_argument("--text", type=Path, metavar="DIR", help=text)
 
 
-def _add_common(subject: argparse.ArgumentParser) -> None:
-    subject.add_argument("cases", nargs="*", metavar="CASE", help="cases to run (default: all)")
-    subject.add_argument("--short", action="store_true", help="a small table in under a minute")
-    subject.add_argument("--rounds", type=int, metavar="N", help="rounds per case")
-    subject.add_argument("--threads", type=int, default=2, metavar="N", help="threads (default: 2)")
-    subject.add_argument("--json", type=Path, metavar="FILE", help="save every figure")
-
-
-def _common(arguments: argparse.Namespace) -> dict[str, Any]:
-    """What every benchmark is told."""
-    names = ("short", "rounds", "threads", "json")
-    return {name: getattr(arguments, name) for name in names} | {"names": arguments.cases}
-
-
-def run_attention(arguments: argparse.Namespace) -> int:
-    """Hand the options to the benchmark of the engine."""
-    if arguments.short and (arguments.cases or arguments.json or arguments.plot):
-        raise bad("--short", "given without cases, --json and --plot", True, "It only prints a table.")
-    from longspan.bench import attention
-
-    attention.run(**_common(arguments), flex=arguments.flex, plot=arguments.plot)
-    return 0
-
-
-def run_model(arguments: argparse.Namespace) -> int:
-    """Hand the options to the benchmark of whole models."""
-    if arguments.short and (arguments.cases or arguments.json):
-        raise bad("--short", "given without cases and --json", True, "It only prints a table.")
-    from longspan.bench import model
-
-    model.run(**_common(arguments))
-    return 0
-
-
-def run_search(arguments: argparse.Namespace) -> int:
-    """Hand the options to the benchmark of search."""
-    from longspan.bench import search
-
-    search.run(**_common(arguments), text=arguments.text)
+def run(arguments: argparse.Namespace) -> int:
+    """Hand the options to the benchmark of the subject."""
+    options = {name: value for name, value in vars(arguments).items() if name not in ("run", "subject")}
+    extras = {"attention": ["names", "json", "plot"], "model": ["names", "json"]}.get(arguments.subject, [])
+    if arguments.short and any(options[name] for name in extras):
+        listed = "cases, --json and --plot" if "plot" in extras else "cases and --json"
+        raise bad("--short", f"given without {listed}", True, "It only prints a table.")
+    import_module(f"longspan.bench.{arguments.subject}").run(**options)
     return 0

@@ -1,6 +1,7 @@
 """`longspan doctor`: what this machine offers, which backend serves, and whether it computes correctly."""
 
 import argparse
+import json
 from collections.abc import Iterator
 from typing import Any
 
@@ -17,12 +18,7 @@ def run(arguments: argparse.Namespace) -> int:
     from longspan.cli.health import examine
 
     report = examine()
-    if arguments.json:
-        import json
-
-        print(json.dumps(report, indent=1))
-    else:
-        print("\n".join(lines(report)))
+    print(json.dumps(report, indent=1) if arguments.json else "\n".join(lines(report)))
     return 0 if all(result["passed"] for result in report["trial"].values()) else 1
 
 

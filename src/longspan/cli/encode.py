@@ -5,7 +5,7 @@ import json
 import os
 from pathlib import Path
 
-from longspan.cli.given import Failures, files, text_of, told
+from longspan.cli.inputs import Failures, files, report_failures, text_of
 
 
 def add_to(verbs: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
@@ -33,8 +33,8 @@ def run(arguments: argparse.Namespace) -> int:
     read = {str(path): text_of(path, failed) for path in files(arguments.paths, failed)}
     texts = {name: text for name, text in read.items() if text is not None}
     reader = load(arguments.model, task="encode", overflow="window")
-    found = reader.encode_with_details(list(texts.values()), prompt_name=reader.document_prompt_name)
-    vectors = [one.pop("sentence_embedding") for one in found]
+    details = reader.encode_with_details(list(texts.values()), prompt_name=reader.document_prompt_name)
+    vectors = [one.pop("sentence_embedding") for one in details]
     table = np.stack(vectors) if vectors else np.zeros((0, reader.model.config.width), np.float32)
     temporary = arguments.out.with_name(f".{arguments.out.name}.{os.getpid()}")
     try:
@@ -43,10 +43,10 @@ def run(arguments: argparse.Namespace) -> int:
         temporary.replace(arguments.out)
     finally:
         temporary.unlink(missing_ok=True)
-    rows = [{"row": i, "file": name} | one for i, (name, one) in enumerate(zip(texts, found, strict=True))]
+    rows = [{"row": i, "file": name} | one for i, (name, one) in enumerate(zip(texts, details, strict=True))]
     if arguments.json:
         print(json.dumps({"out": str(arguments.out), "shape": table.shape, "rows": rows, "failed": failed}))
     else:
         for row in rows:
             print(f"{row['row']}\t{row['n_tokens']} tokens\t{printable(str(row['file']))}")
-    return told(failed)
+    return report_failures(failed)

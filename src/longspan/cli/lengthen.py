@@ -1,10 +1,15 @@
 """`longspan lengthen`: make a short encoder read long documents."""
 
 import argparse
+import json
 from pathlib import Path
 from typing import Any
 
 from longspan.errors import bad
+
+SOURCES = "a folder, or the name of a model on the hub"
+LENGTHS = "tokens to read (default: 4096, with a decoder 16384)"
+SIF = "give words of BERT's the shipped SIF weights: rare ones count more"
 
 
 def add_to(verbs: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
@@ -15,11 +20,8 @@ def add_to(verbs: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None
         epilog="example: longspan lengthen roberta-base --to 4096 --radius 256 --out roberta-4096; "
         "--options lists what each pattern takes",
     )
-    verb.add_argument(
-        "source", nargs="?", metavar="SOURCE", help="a folder, or the name of a model on the hub"
-    )
-    length = "tokens to read (default: 4096, with a decoder 16384)"
-    verb.add_argument("--to", type=int, metavar="N", help=length)
+    verb.add_argument("source", nargs="?", metavar="SOURCE", help=SOURCES)
+    verb.add_argument("--to", type=int, metavar="N", help=LENGTHS)
     verb.add_argument("--out", type=Path, metavar="DIR", help="where to write it (default: only compare)")
     verb.add_argument("--pattern", default="longformer", help="the kind of long model (default: longformer)")
     verb.add_argument("--radius", metavar="N", help="tokens seen on each side; or one number for each layer")
@@ -42,29 +44,16 @@ def run(arguments: argparse.Namespace) -> int:
     if arguments.options:
         return _list_options()
     if arguments.source is None:
-        raise bad("SOURCE", "a folder, or the name of a model on the hub", None)
+        raise bad("SOURCE", SOURCES, None)
     options: dict[str, Any] = {name: _value(text) for name, text in _pairs(arguments)}
     if arguments.sif:
         options["sif_weights"] = "shipped"
     from longspan.lengthening.lengthen import lengthen
 
-    report = lengthen(
-        arguments.source,
-        arguments.to,
-        out=arguments.out,
-        pattern=arguments.pattern,
-        positions=arguments.positions,
-        period=arguments.period,
-        task=arguments.task,
-        force=arguments.force,
-        **options,
-    )
-    if arguments.json:
-        import json
-
-        print(json.dumps(report.as_json(), indent=1))
-    else:
-        print(report)
+    names = ("out", "pattern", "positions", "period", "task", "force")
+    options |= {name: getattr(arguments, name) for name in names}
+    report = lengthen(arguments.source, arguments.to, **options)
+    print(json.dumps(report.as_json(), indent=1) if arguments.json else report)
     return 0
 
 
@@ -80,13 +69,13 @@ def _list_options() -> int:
 
 def _pairs(arguments: argparse.Namespace) -> list[tuple[str, str]]:
     """The options of the pattern, by name."""
-    given = [(name, getattr(arguments, name)) for name in ("radius", "block") if getattr(arguments, name)]
+    pairs = [(name, getattr(arguments, name)) for name in ("radius", "block") if getattr(arguments, name)]
     for text in arguments.set:
         name, equals, value = text.partition("=")
         if not equals:
             raise bad("--set", "NAME=VALUE", text)
-        given.append((name.strip(), value.strip()))
-    return given
+        pairs.append((name.strip(), value.strip()))
+    return pairs
 
 
 def _value(text: str) -> int | str | bool | tuple[int, ...]:

@@ -1,4 +1,4 @@
-"""`longspan models`: the built-in model and the others in the cache folder."""
+"""`longspan pull [MODEL]`: fetch a model, to work offline; `longspan models`: list those in the cache."""
 
 import argparse
 import json
@@ -7,10 +7,24 @@ from typing import Any
 
 
 def add_to(verbs: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
-    """Declare the verb."""
+    """Declare the verbs."""
+    pulling = verbs.add_parser("pull", help="fetch a model, to work offline afterwards")
+    meaning = "default: the built-in model"
+    pulling.add_argument("model", nargs="?", default="default", metavar="MODEL", help=meaning)
+    pulling.set_defaults(run=pull)
     verb = verbs.add_parser("models", help="list the models in the cache folder")
     verb.add_argument("--json", action="store_true", help="print JSON")
     verb.set_defaults(run=run)
+
+
+def pull(arguments: argparse.Namespace) -> int:
+    """Print the folder of the model."""
+    from longspan.builtin import ensure
+    from longspan.hub import resolve
+
+    ensure(arguments.model)
+    print(resolve(arguments.model))
+    return 0
 
 
 def run(arguments: argparse.Namespace) -> int:

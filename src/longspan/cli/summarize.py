@@ -4,7 +4,7 @@ import argparse
 import json
 from typing import TYPE_CHECKING, Any
 
-from longspan.cli.given import Failures, fail, files, text_of, told
+from longspan.cli.inputs import Failures, fail, files, report_failures, text_of
 from longspan.errors import InputError, bad
 
 if TYPE_CHECKING:
@@ -59,23 +59,21 @@ def run(arguments: argparse.Namespace) -> int:
         if text is None:
             continue
         try:
-            found = _summary(reader, text, heading, arguments, options)
+            summary = _summary(reader, text, heading, arguments, options)
         except InputError as error:  # the document is empty or too long
-            reason = (
-                str(error).replace("`texts`", "the document").replace("overflow='truncate'", "--truncate")
-            )
-            fail(failed, path, reason)
+            reason = str(error).replace("`texts`", "the document")
+            fail(failed, path, reason.replace("overflow='truncate'", "--truncate"))
         else:
-            results.append({"file": str(path), **found})
+            results.append({"file": str(path), **summary})
     if arguments.json:
         print(json.dumps({"model": arguments.model, "results": results, "failed": failed}))
-    return told(failed)
+    return report_failures(failed)
 
 
 def _options(arguments: argparse.Namespace) -> dict[str, Any]:
     names = ("num_beams", "max_new_tokens", "min_new_tokens", "query")
-    given = {name: getattr(arguments, name) for name in names if getattr(arguments, name) is not None}
-    return given | {"overflow": "truncate" if arguments.truncate else "error"}
+    options = {name: getattr(arguments, name) for name in names if getattr(arguments, name) is not None}
+    return options | {"overflow": "truncate" if arguments.truncate else "error"}
 
 
 def _summary(
@@ -88,12 +86,12 @@ def _summary(
         print("".join(before) + _safe(piece.lstrip(BLANK) if before else piece), end="", flush=True)
         before.clear()
 
-    (found,) = reader.summarize(text, stream=show if arguments.stream else None, **options)
+    (summary,) = reader.summarize(text, stream=show if arguments.stream else None, **options)
     if arguments.stream:
         print(flush=True)
     elif not arguments.json:
-        print(heading + _safe(found["summary_text"].strip(BLANK)), flush=True)
-    return found
+        print(heading + _safe(summary["summary_text"].strip(BLANK)), flush=True)
+    return summary
 
 
 def _safe(text: str) -> str:

@@ -150,12 +150,16 @@ def _check_tensors(q: Tensor, k: Tensor, v: Tensor) -> None:
             raise bad(name, "a tensor of shape (N, H, D)", type(x).__name__)
         if x.dim() != 3:
             raise bad(name, "of shape (N, H, D)", tuple(x.shape), "Lay the documents of a batch end to end.")
-        if x.dtype != q.dtype:
-            raise bad(name, f"of dtype {q.dtype} like `q`", x.dtype, f"Use {name}.to(q.dtype).")
-        if x.device != q.device:
-            raise bad(name, f"on {q.device} like `q`", str(x.device), f"Use {name}.to(q.device).")
+        _check_like(name, x, q)
     if q.dtype not in DTYPES:
         raise bad("q", "float32, bfloat16, float16 or float64", q.dtype)
+
+
+def _check_like(name: str, x: Tensor, q: Tensor) -> None:
+    if x.dtype != q.dtype:
+        raise bad(name, f"of dtype {q.dtype} like `q`", x.dtype, f"Use {name}.to(q.dtype).")
+    if x.device != q.device:
+        raise bad(name, f"on {q.device} like `q`", str(x.device), f"Use {name}.to(q.device).")
 
 
 def _arrays(plan: Plan, q: Tensor) -> PlanArrays:
@@ -166,16 +170,12 @@ def _arrays(plan: Plan, q: Tensor) -> PlanArrays:
 
 def _check_rows(q: Tensor, k: Tensor, arrays: PlanArrays) -> None:
     heads, size = q.shape[1:]
-    if q.shape[0] != arrays.q_sites.shape[0]:
-        rows = f"of {arrays.q_sites.shape[0]} rows like the plan's queries"
-        raise bad("q", rows, q.shape[0], "Make a plan for this layout.")
-    if k.shape[0] != arrays.k_positions.shape[0]:
-        rows = f"of {arrays.k_positions.shape[0]} rows like the plan's keys"
-        raise bad("k", rows, k.shape[0], "Make a plan for this layout.")
-    if heads != arrays.head_class.shape[0]:
-        raise bad(
-            "q", f"of {arrays.head_class.shape[0]} heads like the plan", heads, "Make a plan with heads=..."
-        )
+    for name, x, sites, whose in (("q", q, arrays.q_sites, "queries"), ("k", k, arrays.k_positions, "keys")):
+        if len(x) != len(sites):
+            requirement = f"of {len(sites)} rows like the plan's {whose}"
+            raise bad(name, requirement, len(x), "Make a plan for this layout.")
+    if heads != (planned := len(arrays.head_class)):
+        raise bad("q", f"of {planned} heads like the plan", heads, "Make a plan with heads=...")
     if size < 1:
         raise bad("q", "of head size at least 1", size)
     if k.shape[1] != heads or k.shape[2] != size:
@@ -221,10 +221,7 @@ def _check_term(name: str, x: Tensor, shape: tuple[int, ...], q: Tensor) -> None
         letters = "(labels, heads, head size)" if len(shape) == 3 else "(heads, head size)"
         letters = "(labels, heads)" if name == "table" else letters
         raise bad(name, f"of shape {shape} = {letters}", tuple(x.shape))
-    if x.dtype != q.dtype:
-        raise bad(name, f"of dtype {q.dtype} like `q`", x.dtype, f"Use {name}.to(q.dtype).")
-    if x.device != q.device:
-        raise bad(name, f"on {q.device} like `q`", str(x.device), f"Use {name}.to(q.device).")
+    _check_like(name, x, q)
 
 
 def _row_numbers(rows: Iterable[int] | Tensor, q: Tensor) -> Tensor:

@@ -40,18 +40,18 @@ def rfc(folder: str | Path, part: str = "test") -> Collection:
 
     part is "test", "development" (without distractors) or "all".
     """
-    asked, silent = [], []
+    answered, silent = [], []
     for path in _files(folder, "*.txt"):
         lines = path.read_text(errors="replace").replace("\f", "\n").split("\n")
         text = re.sub(r"\n{3,}", "\n\n", "\n".join(line for line in lines if not _PAGE.search(line)))
         abstract = _ABSTRACT.search(text)
         question = " ".join(abstract[1].split()) if abstract else ""
         if abstract and len(question) >= 100:
-            asked.append((question, text[abstract.end() :]))
+            answered.append((question, text[abstract.end() :]))
         else:
             silent.append(text)
-    random.Random(0).shuffle(asked)
-    parts = {"test": asked[DEVELOPMENT:], "development": asked[:DEVELOPMENT], "all": asked}
+    random.Random(0).shuffle(answered)
+    parts = {"test": answered[DEVELOPMENT:], "development": answered[:DEVELOPMENT], "all": answered}
     if part not in parts:
         raise bad("part", f"one of {', '.join(parts)}", part)
     queries = [Query(question, number) for number, (question, _) in enumerate(parts[part])]

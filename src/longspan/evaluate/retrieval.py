@@ -140,8 +140,8 @@ def _ranked_chunks(
 
 
 def _questions(collection: Collection, short: Reader) -> FloatArray:
-    asked = [query.text for query in collection.queries]
-    return np.asarray(short.encode_query(asked, normalize=True, overflow="truncate", progress=False))
+    questions = [query.text for query in collection.queries]
+    return np.asarray(short.encode_query(questions, normalize=True, overflow="truncate", progress=False))
 
 
 def _alone(short: Reader, texts: Sequence[str]) -> FloatArray:

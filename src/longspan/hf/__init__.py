@@ -29,14 +29,14 @@ def accelerate(model: Model, *, activations: bool = False) -> Model:
     """
     layers = swaps()
     table = layers | known.activations() if activations else layers
-    found = [module for module in _modules(model) if type(module) in table]
-    if not any(type(module) in layers for module in found) and not accelerated(model):
+    modules = [module for module in _modules(model) if type(module) in table]
+    if not any(type(module) in layers for module in modules) and not accelerated(model):
         raise bad("model", f"a model of transformers with {TAKEN}", type(model).__name__)
-    if found:
+    if modules:
         check_version()
-    for module in found:
+    for module in modules:
         refuse_unknown(module, table[type(module)])
-    for module in found:
+    for module in modules:
         module.__class__ = table[type(module)]
     return model
 
@@ -49,10 +49,10 @@ def restore(model: Model) -> Model:
     longspan.errors.InputError: `model` must be accelerated to be restored, but is not.
     """
     back = {ours: theirs for theirs, ours in (swaps() | known.activations()).items()}
-    found = [module for module in _modules(model) if type(module) in back]
-    if not found:
+    modules = [module for module in _modules(model) if type(module) in back]
+    if not modules:
         raise InputError("`model` must be accelerated to be restored, but is not.")
-    for module in found:
+    for module in modules:
         module.__class__ = back[type(module)]
     return model
 

@@ -31,8 +31,8 @@ class BigBirdBlockSparseAttention(theirs.BigBirdBlockSparseAttention):  # type: 
         if serves(hidden_states) and not kwargs.get("output_attentions") and not drawn_anew:
             return _attend(self, hidden_states, to_mask), None
         masks = band_mask, from_mask, to_mask, from_blocked_mask, to_blocked_mask
-        found: tuple[Tensor, Tensor] = super().forward(hidden_states, *masks, **kwargs)
-        return found
+        output: tuple[Tensor, Tensor] = super().forward(hidden_states, *masks, **kwargs)
+        return output
 
     extra_repr = said
 
@@ -63,19 +63,9 @@ class BigBirdAttention(theirs.BigBirdAttention):  # type: ignore[misc]
     ) -> Any:
         # The config may ask for probabilities, too, and the inner module does not see it.
         kwargs.setdefault("output_attentions", self.config.output_attentions)
-        return super().forward(
-            hidden_states,
-            attention_mask,
-            encoder_hidden_states,
-            encoder_attention_mask,
-            past_key_values,
-            band_mask,
-            from_mask,
-            to_mask,
-            from_blocked_mask,
-            to_blocked_mask,
-            **kwargs,
-        )
+        before = attention_mask, encoder_hidden_states, encoder_attention_mask, past_key_values
+        masks = band_mask, from_mask, to_mask, from_blocked_mask, to_blocked_mask
+        return super().forward(hidden_states, *before, *masks, **kwargs)
 
 
 CLASSES = (BigBirdBlockSparseAttention, BigBirdAttention)

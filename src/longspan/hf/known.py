@@ -60,10 +60,11 @@ def refuse_unknown(module: nn.Module, ours: type[nn.Module]) -> None:
                 f"`{theirs.__name__}.{name}` must be that of its class, but was replaced in the model, "
                 "perhaps to move layers between devices. Accelerate it before that, or without device_map."
             )
-        known, found = (tuple(signature(getattr(kind, name)).parameters) for kind in (ours, theirs))
-        if found != known:
+        known, actual = (tuple(signature(getattr(kind, name)).parameters) for kind in (ours, theirs))
+        if actual != known:
             raise InputError(
-                f"`{theirs.__name__}.{name}` must take ({', '.join(known)}), but takes ({', '.join(found)}): "
+                f"`{theirs.__name__}.{name}` must take ({', '.join(known)}), "
+                f"but takes ({', '.join(actual)}): "
                 "this transformers was changed, and Longspan does not know what its attention computes."
             )
 

@@ -27,8 +27,8 @@ def forward(
         return (attend(self, hidden_states, is_index_masked, is_index_global_attn),)
     masks = attention_mask, is_index_masked, is_index_global_attn, is_global_attn
     inherited: Any = type(self).__base__
-    found: tuple[Tensor, ...] = inherited.forward(self, hidden_states, *masks, output_attentions)
-    return found
+    output: tuple[Tensor, ...] = inherited.forward(self, hidden_states, *masks, output_attentions)
+    return output
 
 
 @torch.compiler.disable  # type: ignore[untyped-decorator]

@@ -136,18 +136,15 @@ class Picture:
         """The receptive field, a line for each layer that adds to it; and where it ends."""
         title = f"What token {self.token:,} can know of after each layer"
         body = [text(EDGE, top + 12, title, size=13, bold=True)]
-        for x, strength, words in (
-            (WIDTH - EDGE - 196, 1.0, "new"),
-            (WIDTH - EDGE - 140, _BEFORE, "known before"),
-        ):
+        for back, strength, words in ((196, 1.0, "new"), (140, _BEFORE, "known before")):
+            x = WIDTH - EDGE - back
             body += [square("p0", x, top + 2, strength), text(x + 18, top + 12.5, words, kind="faint")]
         x, y, width = EDGE + _LABEL, top + 28, WIDTH - 2 * EDGE - _LABEL - _COUNT
         for strip in self.strips(_STRIP_CELLS):
             body.append(text(x - 12, y + _STRIP - 2.5, strip.title, anchor="end"))
             body.append(f'<rect class="bed" x="{x:g}" y="{y:g}" width="{width:g}" height="{_STRIP}"/>')
-            body.append(
-                f'<g transform="translate({x:g} {y:g}) scale({width / strip.known.size:.6g} {_STRIP})">'
-            )
+            scale = f"{width / strip.known.size:.6g} {_STRIP}"
+            body.append(f'<g transform="translate({x:g} {y:g}) scale({scale})">')
             body += shaded("p0", (strip.known - strip.new)[None], strength=_BEFORE)
             body += [*shaded("p0", strip.new[None]), "</g>"]
             share = f"{strip.tokens / self.receptive_field.reachable:.1%}".replace("100.0%", "all")

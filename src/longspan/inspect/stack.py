@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import ClassVar
 
 from longspan.errors import FARTHEST, bad, whole
 from longspan.families.attention_spec import AttentionSpec, LayerSpecs
@@ -12,6 +13,10 @@ from longspan.patterns.base import Pattern
 @dataclass(frozen=True)
 class Stack:
     """What a model's config says of its attention, said of patterns alone; the first layer comes first."""
+
+    longest: ClassVar[int] = FARTHEST
+    "Patterns read documents of any length."
+    mark_name: ClassVar[str] = "global token"
 
     patterns: tuple[Pattern, ...]
     heads: int
@@ -26,16 +31,6 @@ class Stack:
     def width(self) -> int:
         """All heads together."""
         return self.heads * self.head_size
-
-    @property
-    def longest(self) -> int:
-        """Patterns read documents of any length."""
-        return FARTHEST
-
-    @property
-    def mark_name(self) -> str:
-        """What a marked token means."""
-        return "global token"
 
     def usual_marks(self, length: int) -> tuple[int, ...]:
         """Patterns mark no tokens by themselves."""

@@ -6,14 +6,13 @@ from longspan.patterns.block_window import BlockWindow
 from longspan.patterns.by_length import ByLength
 from longspan.patterns.causal import Causal
 from longspan.patterns.compose import Intersection, Sum, Union
-from longspan.patterns.fixed import Fixed
 from longspan.patterns.full import Full
-from longspan.patterns.gallery import gallery, sweep
+from longspan.patterns.gallery import gallery
 from longspan.patterns.global_blocks import GlobalBlocks
 from longspan.patterns.marks import FromGlobal, FromLocal, GlobalTokens, ToGlobal
 from longspan.patterns.random_blocks import RandomBlocks
 from longspan.patterns.same_tag import SameTag
-from longspan.patterns.strided import Strided
+from longspan.patterns.sparse_transformer import Fixed, Strided
 from longspan.patterns.window import Window
 
 __all__ = [
@@ -39,5 +38,4 @@ __all__ = [
     "Union",
     "Window",
     "gallery",
-    "sweep",
 ]

@@ -159,11 +159,6 @@ class Pattern:
         """What the pattern allows, in one sentence for each part."""
         return (getdoc(type(self)) or repr(self)).splitlines()[0]
 
-    @classmethod
-    def examples(cls) -> "tuple[Pattern, ...]":
-        """Small instances, which tests and drawings sweep over."""
-        return ()
-
     def drawn_parts(self) -> "list[tuple[Pattern, Pattern]]":
         """The parts with a color each in a picture: as written, and as the whole pattern restricts them."""
         return [(self, self)]

@@ -2,6 +2,7 @@
 
 from collections.abc import Iterable
 from dataclasses import dataclass
+from typing import ClassVar
 
 import numpy as np
 
@@ -26,6 +27,9 @@ class Belongs(Pattern):
     are not restricted (ETC, section 3.1).
     """
 
+    step: ClassVar[int] = 0
+    splits_marked: ClassVar[bool] = True
+
     tags: tuple[str, ...] = ("parent", "paragraph")
 
     def __post_init__(self) -> None:
@@ -36,20 +40,8 @@ class Belongs(Pattern):
         free = q.tags.get(FREE, np.zeros((), np.int32)) != 0
         return counts((q.marked == k.marked) | free | belongs(q, k, self.tags), q, k)
 
-    @property
-    def step(self) -> int:
-        return 0
-
-    @property
-    def splits_marked(self) -> bool:
-        return True
-
     def explain(self) -> str:
         return "Tokens and marked tokens see each other only where one belongs to the other."
-
-    @classmethod
-    def examples(cls) -> tuple[Pattern, ...]:
-        return Belongs(), Belongs(("parent",))
 
 
 def belongs(q: Site, k: Site, tags: Iterable[str]) -> BoolArray:

@@ -43,7 +43,3 @@ class BlockWindow(Pattern):
 
     def explain(self) -> str:
         return f"A token sees its own block of {self.block} and {self.radius} more on either side."
-
-    @classmethod
-    def examples(cls) -> tuple[Pattern, ...]:
-        return BlockWindow(4), BlockWindow(64), BlockWindow(7, radius=2), BlockWindow(16, radius=0)

@@ -8,8 +8,6 @@ from longspan.errors import bad, whole
 from longspan.layout import Site
 from longspan.patterns.base import Pattern, Reach, Spans
 from longspan.patterns.compose import common_step
-from longspan.patterns.full import Full
-from longspan.patterns.window import Window
 from longspan.shapes import BoolArray, IntArray
 
 
@@ -71,10 +69,4 @@ class ByLength(Pattern):
         return (
             f"In documents of at most {self.limit} tokens: {self.short.explain()}\n"
             f"In longer ones: {self.long.explain()}"
-        )
-
-    @classmethod
-    def examples(cls) -> tuple[Pattern, ...]:
-        return ByLength(20, Full(), Window(3)), ByLength(
-            40, Window(2, dilation=2), Window((1, 3), dilation=2)
         )

@@ -1,6 +1,7 @@
 """No token sees what comes after it."""
 
 from dataclasses import dataclass
+from typing import ClassVar
 
 from longspan.errors import FARTHEST
 from longspan.layout import Site
@@ -10,21 +11,15 @@ from longspan.shapes import IntArray
 
 @dataclass(frozen=True, repr=False)
 class Causal(Pattern):
-    """A token sees itself and what came before; a pooled slot is seen once its last token has come."""
+    """A token sees only itself and what came before it.
+
+    A pooled slot is seen once its last token has come.
+    """
+
+    shift: ClassVar[int] = 1
 
     def count(self, q: Site, k: Site) -> IntArray:
         return counts(k.last <= q.position, q, k)
 
     def reach(self, spans: Spans) -> Reach:
         return Reach.of(spans, (-FARTHEST, spans.hi))
-
-    @property
-    def shift(self) -> int:
-        return 1
-
-    def explain(self) -> str:
-        return "A token sees only itself and what came before it."
-
-    @classmethod
-    def examples(cls) -> tuple[Pattern, ...]:
-        return (Causal(),)

@@ -43,16 +43,10 @@ def draw(
     columns = rows if keys is None else _layout("keys", keys)
     groups = head_groups([pattern], range(pattern.heads_declared or 1) if heads is None else heads)
     titled = heads is not None or len(groups) > 1
-    panels = [
-        panel(
-            title if titled else "",
-            [Source(pattern, head, rows, columns, np.arange(rows.size))],
-            rows,
-            columns,
-            cells=_TEXT_CELLS if style == "text" else CELLS,
-        )
-        for head, title in groups[:MOST_PANELS]
-    ]
+    panels, cells = [], _TEXT_CELLS if style == "text" else CELLS
+    for head, title in groups[:MOST_PANELS]:
+        source = Source(pattern, head, rows, columns, np.arange(rows.size))
+        panels.append(panel(title if titled else "", [source], rows, columns, cells=cells))
     left_out = len(groups) - len(panels)
     if style == "svg":
         return _svg(repr(pattern), panels, left_out)

@@ -1,6 +1,7 @@
 """Every token sees every token."""
 
 from dataclasses import dataclass
+from typing import ClassVar
 
 import numpy as np
 
@@ -11,22 +12,10 @@ from longspan.shapes import IntArray
 
 @dataclass(frozen=True, repr=False)
 class Full(Pattern):
-    """Unrestricted attention."""
+    """Every token sees the whole document."""
+
+    grain: ClassVar[int] = 0
+    shift: ClassVar[int] = 1
 
     def count(self, q: Site, k: Site) -> IntArray:
         return counts(np.True_, q, k)
-
-    @property
-    def grain(self) -> int:
-        return 0
-
-    @property
-    def shift(self) -> int:
-        return 1
-
-    def explain(self) -> str:
-        return "Every token sees the whole document."
-
-    @classmethod
-    def examples(cls) -> tuple[Pattern, ...]:
-        return (Full(),)

@@ -1,20 +1,17 @@
-"""Patterns worth showing and worth testing: every registered one, and the compositions that models use."""
+"""Patterns worth showing: those of models, each on rows that show it best."""
 
 from dataclasses import dataclass, field
 
 from longspan.layout import Layout
 from longspan.patterns.base import Pattern
-from longspan.patterns.belongs import Belongs
 from longspan.patterns.block_window import BlockWindow
 from longspan.patterns.by_length import ByLength
 from longspan.patterns.causal import Causal
-from longspan.patterns.fixed import Fixed
 from longspan.patterns.full import Full
 from longspan.patterns.global_blocks import GlobalBlocks
 from longspan.patterns.marks import FromLocal, GlobalTokens, ToGlobal
 from longspan.patterns.random_blocks import RandomBlocks
-from longspan.patterns.same_tag import SameTag
-from longspan.patterns.strided import Strided
+from longspan.patterns.sparse_transformer import Fixed, Strided
 from longspan.patterns.window import Window
 
 
@@ -29,20 +26,6 @@ class Exhibit:
     def draw(self, style: str = "text") -> str:
         """Its picture, as `text` or `svg`."""
         return self.pattern.draw(self.queries, self.keys, style=style)
-
-
-def sweep() -> list[Pattern]:
-    """Small instances of every registered pattern and of compositions, for tests that must miss none."""
-    alone = [pattern for cls in Pattern.registry.values() for pattern in cls.examples()]
-    shown = [exhibit.pattern for exhibit in gallery().values()]
-    mixed: list[Pattern] = [
-        (Window(9, dilation=2) | ToGlobal()) & Causal(),
-        (Window((2, 5)) + Window(3)) | GlobalTokens(),
-        (Fixed(8, summary=2) | Window(3)) & FromLocal(),
-        (BlockWindow(8) | ToGlobal()) & Window(11),
-        (Window(4) & SameTag("segment") | ToGlobal()) & Belongs(),
-    ]
-    return list(dict.fromkeys([*alone, *shown, *mixed]))
 
 
 def gallery() -> dict[str, Exhibit]:

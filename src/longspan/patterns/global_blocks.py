@@ -42,10 +42,6 @@ class GlobalBlocks(Pattern):
             "and every token sees them."
         )
 
-    @classmethod
-    def examples(cls) -> tuple[Pattern, ...]:
-        return GlobalBlocks(4), GlobalBlocks(64), GlobalBlocks(5, first=2, last=0)
-
     def _closing(self, length: IntArray) -> IntArray:
         """First position of the last blocks, the document's length rounded up to a block."""
         blocks: IntArray = (length + self.block - 1) // self.block

@@ -1,6 +1,7 @@
 """Global tokens: the rows that a layout marks (Longformer, section 3)."""
 
 from dataclasses import dataclass
+from typing import ClassVar
 
 from longspan.errors import FARTHEST
 from longspan.layout import Site
@@ -12,17 +13,8 @@ from longspan.shapes import BoolArray, IntArray
 class _Marks(Pattern):
     """What the four have in common: no opinion on tiling."""
 
-    @property
-    def step(self) -> int:
-        return 0
-
-    @property
-    def shift(self) -> int:
-        return 1
-
-    @classmethod
-    def examples(cls) -> tuple[Pattern, ...]:
-        return (cls(),)
+    step: ClassVar[int] = 0
+    shift: ClassVar[int] = 1
 
 
 @dataclass(frozen=True, repr=False)
@@ -38,13 +30,12 @@ class ToGlobal(_Marks):
     def landmarks(self, k: Site) -> BoolArray:
         return k.marked
 
-    def explain(self) -> str:
-        return "Every token sees the marked tokens."
-
 
 @dataclass(frozen=True, repr=False)
 class FromGlobal(_Marks):
     """The marked tokens see every token."""
+
+    splits_marked: ClassVar[bool] = True
 
     def count(self, q: Site, k: Site) -> IntArray:
         return counts(q.marked, q, k)
@@ -52,17 +43,12 @@ class FromGlobal(_Marks):
     def reach(self, spans: Spans) -> Reach:
         return Reach.of(spans, (-FARTHEST, FARTHEST)).only(spans.marked | spans.mixed)
 
-    @property
-    def splits_marked(self) -> bool:
-        return True
-
-    def explain(self) -> str:
-        return "The marked tokens see every token."
-
 
 @dataclass(frozen=True, repr=False)
 class GlobalTokens(_Marks):
-    """Both: the marked tokens see every token and every token sees them."""
+    """The marked tokens see every token, and every token sees them."""
+
+    splits_marked: ClassVar[bool] = True
 
     def count(self, q: Site, k: Site) -> IntArray:
         return counts(q.marked | k.marked, q, k)
@@ -70,30 +56,21 @@ class GlobalTokens(_Marks):
     def reach(self, spans: Spans) -> Reach:
         return FromGlobal().reach(spans) | ToGlobal().reach(spans)
 
-    @property
-    def splits_marked(self) -> bool:
-        return True
-
     def landmarks(self, k: Site) -> BoolArray:
         return k.marked
-
-    def explain(self) -> str:
-        return "The marked tokens see every token, and every token sees them."
 
 
 @dataclass(frozen=True, repr=False)
 class FromLocal(_Marks):
-    """The tokens that are not marked see every token, and the marked ones nothing: meant for `&`."""
+    """Only tokens that are not marked see anything.
+
+    They see every token, and the marked ones nothing: meant for `&`.
+    """
+
+    splits_marked: ClassVar[bool] = True
 
     def count(self, q: Site, k: Site) -> IntArray:
         return counts(~q.marked, q, k)
 
     def reach(self, spans: Spans) -> Reach:
         return Reach.of(spans, (-FARTHEST, FARTHEST)).only(~spans.marked | spans.mixed)
-
-    @property
-    def splits_marked(self) -> bool:
-        return True
-
-    def explain(self) -> str:
-        return "Only tokens that are not marked see anything."

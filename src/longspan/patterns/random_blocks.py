@@ -1,4 +1,4 @@
-"""Random blocks (BigBird, section 2), in each of the ways that published code draws them."""
+"""BigBird's random attention, in each of the ways that published code draws it."""
 
 from dataclasses import dataclass
 
@@ -107,10 +107,6 @@ class RandomBlocks(Pattern):
         drawn = f"A block of {self.block} sees {self.drawn} blocks drawn from {where}"
         return f"{drawn} ({self.plan}, seed {self.seed})."
 
-    @classmethod
-    def examples(cls) -> tuple[Pattern, ...]:
-        return tuple(RandomBlocks(4, 3, plan, seed=1, table=64, heads=2) for plan in PLANS)
-
     def _arguments(self) -> dict[str, object]:
         values = super()._arguments()
         return {"block": values.pop("block"), "count": values.pop("drawn"), **values}
@@ -131,7 +127,7 @@ class RandomBlocks(Pattern):
         if self.plan == "none":
             return np.full((blocks, self.drawn), -1, np.int32)
         if self.of_head is None:
-            raise bad("pattern", "one head's", self, "Every head draws for itself: take one by .head(h).")
+            raise bad("pattern", "one head's", self, "Every head draws for itself: pick one with .head(h).")
         if self.plan == "uniform":
             return uniform_table(blocks, self.drawn, self.seed, self.of_head)
         if blocks * self.block in _PAPER_LENGTHS[self.plan]:

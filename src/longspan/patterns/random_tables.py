@@ -117,7 +117,7 @@ def uniform_table(blocks: int, count: int, seed: int, head: int) -> Table:
 
 
 def _mixed(x: npt.NDArray[np.uint64] | np.uint64) -> npt.NDArray[np.uint64]:
-    """splitmix64's finaliser: every input bit reaches every output bit."""
+    """splitmix64's finalizer: every input bit reaches every output bit."""
     x = np.atleast_1d(x)
     x = (x ^ (x >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
     x = (x ^ (x >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)

@@ -1,6 +1,7 @@
 """Tokens of one group, as a layout's tags tell them apart."""
 
 from dataclasses import dataclass
+from typing import ClassVar
 
 import numpy as np
 
@@ -17,6 +18,8 @@ class SameTag(Pattern):
     Rows of a layout without that tag are all of one group.
     """
 
+    step: ClassVar[int] = 0
+
     tag: str
 
     def __post_init__(self) -> None:
@@ -27,13 +30,5 @@ class SameTag(Pattern):
         zero = np.zeros((), np.int32)
         return counts(q.tags.get(self.tag, zero) == k.tags.get(self.tag, zero), q, k)
 
-    @property
-    def step(self) -> int:
-        return 0
-
     def explain(self) -> str:
         return f"A token sees the tokens of its own {self.tag}."
-
-    @classmethod
-    def examples(cls) -> tuple[Pattern, ...]:
-        return (SameTag("segment"),)

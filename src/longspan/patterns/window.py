@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 from types import EllipsisType
-from typing import TypeAlias
+from typing import ClassVar, TypeAlias
 
 from longspan.errors import FARTHEST, InputError, bad, whole
 from longspan.layout import Site
@@ -24,6 +24,8 @@ class Window(Pattern):
     >>> Window(2, dilation=3).explain()
     'A token sees itself, 2 tokens to the left and 2 to the right, at steps of 3.'
     """
+
+    shift: ClassVar[int] = 1
 
     left: int | tuple[int | None, ...] | None
     right: int | tuple[int | None, ...] | None
@@ -71,10 +73,6 @@ class Window(Pattern):
         return self._one_head()[2]
 
     @property
-    def shift(self) -> int:
-        return 1
-
-    @property
     def heads_declared(self) -> int | None:
         return next((len(value) for value in self._values if isinstance(value, tuple)), None)
 
@@ -100,17 +98,6 @@ class Window(Pattern):
         sides = f"{self.left}" if self.left == self.right else f"left={self.left}, right={self.right}"
         return f"Window({sides}{f', dilation={self.dilation}' if self.dilation != 1 else ''})"
 
-    @classmethod
-    def examples(cls) -> tuple[Pattern, ...]:
-        return (
-            Window(3),
-            Window(70),
-            Window(5, dilation=3),
-            Window(left=4, right=0),
-            Window(left=0, right=None, dilation=5),
-            Window((1, 9), dilation=(4, 1)),
-        )
-
     @property
     def _values(self) -> tuple[_PerHead, _PerHead, _PerHead]:
         return self.left, self.right, self.dilation
@@ -119,7 +106,7 @@ class Window(Pattern):
         """Reach to the left and right in positions, and the dilation."""
         left, right, dilation = self._values
         if isinstance(left, tuple) or isinstance(right, tuple) or not isinstance(dilation, int):
-            raise bad("pattern", "one head's", self, "It lists a value per head: take one by .head(h).")
+            raise bad("pattern", "one head's", self, "It lists a value per head: pick one with .head(h).")
         left, right = (FARTHEST if t is None else min(t * dilation, FARTHEST) for t in (left, right))
         return left, right, dilation
 

@@ -16,9 +16,9 @@ class Highlighter:
     """
 
     def __init__(self, query: str, texts: Iterable[str]) -> None:
-        wanted = set(query_stems(query))
+        known = set(query_stems(query))
         stem_of = stems(word for text in texts for word in words_of(text))  # one call: each opens a database
-        self._stem_of = {word: stem for word, stem in stem_of.items() if stem in wanted}
+        self._stem_of = {word: stem for word, stem in stem_of.items() if stem in known}
 
     def _matches(self, text: str) -> list[tuple[int, int, str]]:
         """Where words of the query stand (start, end), and their stems."""

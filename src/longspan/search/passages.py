@@ -57,12 +57,12 @@ def encode(
     names = [f"texts[{i}]" for i in range(len(texts))]
     documents = prepare(reader.model, ENCODE.reading, names, encodings, options)
     bodies = [_body(document, len(before)) for document in documents]
-    found = [split(text, offsets) for text, (_, offsets) in zip(texts, bodies, strict=True)]
+    passages = [split(text, offsets) for text, (_, offsets) in zip(texts, bodies, strict=True)]
     owners = [
         _owner(document, rows, spans)
-        for document, (rows, _), spans in zip(documents, bodies, found, strict=True)
+        for document, (rows, _), spans in zip(documents, bodies, passages, strict=True)
     ]
-    sizes = [PARTS * len(spans) for spans in found]
+    sizes = [PARTS * len(spans) for spans in passages]
     pieces = [
         (torch.from_numpy(np.where(piece.owned, owner[piece.rows], size)), size)
         for document, owner, size in zip(documents, owners, sizes, strict=True)
@@ -81,7 +81,7 @@ def encode(
     results = run(reader.model, documents, options, step)
     return [
         Encoded(spans, *_vectors(document, result, how), document.reading)
-        for document, spans, result in zip(documents, found, results, strict=True)
+        for document, spans, result in zip(documents, passages, results, strict=True)
     ]
 
 
@@ -110,10 +110,10 @@ def _sums(x: Tensor, owner: Tensor, count: int) -> Tensor:
     return sums.index_add_(0, owner.to(x.device), x.float())[:count]
 
 
-def _vectors(document: Document, found: Sequence[FloatArray], how: str) -> tuple[FloatArray, FloatArray]:
+def _vectors(document: Document, pieces: Sequence[FloatArray], how: str) -> tuple[FloatArray, FloatArray]:
     """The document's vector and the passages', and those of their parts: means have the direction of sums."""
-    whole = merged(document, [piece[0] for piece in found], how)
-    sums: FloatArray = np.sum([piece[1:] for piece in found], axis=0)
+    whole = merged(document, [piece[0] for piece in pieces], how)
+    sums: FloatArray = np.sum([piece[1:] for piece in pieces], axis=0)
     parts = sums.reshape(-1, PARTS, sums.shape[1])  # (P * PARTS, C) -> (P, PARTS, C)
     vectors = normalized(np.vstack([whole[None], parts.sum(1)])).astype(np.float32)
     return vectors, normalized(parts).astype(np.float32)

@@ -42,7 +42,7 @@ class Family:
     template: Callable[[Names, Ids, Options], Any]
     "The special tokens around a text and around a pair."
     models: tuple[str, ...] = ()
-    "Model types that choose this family where several read the same files."
+    "Model types that select this family where several read the same files."
 
 
 def _bert(files: Sequence[bytes], names: Names, options: Options) -> tuple[Tokenizer, list[AddedToken]]:
@@ -207,44 +207,19 @@ def _merge_lines(data: bytes) -> list[str]:
     return [line for line in lines if line and not line.startswith("#version")]
 
 
+_ROBERTA_CLASSES = ("RobertaTokenizer", "LongformerTokenizer", "BartTokenizer", "LEDTokenizer")
+_BERT_CLASSES = ("BertTokenizer", "DistilBertTokenizer", "ElectraTokenizer")
+_PIECES, _PEGASUS_CLASSES = ("spiece.model",), ("PegasusTokenizer",)
+_BIGBIRD_NAMES = ANGLES | {"sep": "[SEP]", "cls": "[CLS]", "mask": "[MASK]"}
+_MASKED = PEGASUS | {"mask": "[MASK]"}
+_WITH_MASKS, _WITHOUT = partial(_pegasus, offset=103), partial(_pegasus, offset=0)
+
 FAMILIES = (
-    Family(
-        ("vocab.json", "merges.txt"),
-        ("RobertaTokenizer", "LongformerTokenizer", "BartTokenizer", "LEDTokenizer"),
-        ANGLES,
-        _roberta,
-        _roberta_template,
-    ),
-    Family(
-        ("vocab.txt",),
-        ("BertTokenizer", "DistilBertTokenizer", "ElectraTokenizer"),
-        BRACKETS,
-        _bert,
-        _bert_template,
-    ),
-    Family(
-        ("spiece.model",),
-        ("BigBirdTokenizer",),
-        ANGLES | {"sep": "[SEP]", "cls": "[CLS]", "mask": "[MASK]"},
-        _bigbird,
-        _bert_template,
-    ),
-    Family(
-        ("spiece.model",),
-        ("PegasusTokenizer",),
-        PEGASUS,
-        partial(_pegasus, offset=103),
-        _pegasus_template,
-        ("pegasus",),
-    ),
-    Family(
-        ("spiece.model",),
-        ("PegasusTokenizer",),
-        PEGASUS | {"mask": "[MASK]"},
-        partial(_pegasus, offset=0),
-        _pegasus_template,
-        ("bigbird_pegasus",),
-    ),
+    Family(("vocab.json", "merges.txt"), _ROBERTA_CLASSES, ANGLES, _roberta, _roberta_template),
+    Family(("vocab.txt",), _BERT_CLASSES, BRACKETS, _bert, _bert_template),
+    Family(_PIECES, ("BigBirdTokenizer",), _BIGBIRD_NAMES, _bigbird, _bert_template),
+    Family(_PIECES, _PEGASUS_CLASSES, PEGASUS, _WITH_MASKS, _pegasus_template, ("pegasus",)),
+    Family(_PIECES, _PEGASUS_CLASSES, _MASKED, _WITHOUT, _pegasus_template, ("bigbird_pegasus",)),
     Family(("sentencepiece.bpe.model",), ("XLMRobertaTokenizer",), ANGLES, _xlm_roberta, _xlm_template),
     Family(("vocab_bert_uncased_english.txt",), ("BertTokenizer",), BRACKETS, _bert, _bert_template),  # ETC's
 )

@@ -10,7 +10,15 @@ from longspan.families.etc.model import Etc, etc_base
 from longspan.layout import Layout
 
 TINY = Job(
-    layers=2, width=32, heads=2, feed_forward=64, vocab=97, radius=8, block=8, positions=256, lengths=(200,)
+    layers=2,
+    width=32,
+    heads=2,
+    feed_forward=64,
+    vocab_size=97,
+    radius=8,
+    block=8,
+    positions=256,
+    lengths=(200,),
 )
 LED = replace(TINY, family="led")
 UP = ("up.weight", "fc1.weight")
@@ -40,16 +48,16 @@ LED_TASKS = [(0, False), (7, False), (7, True)]
 @pytest.mark.parametrize(("written", "training"), LED_TASKS)
 def test_all_sides_of_led_read_write_and_learn(who: str, written: int, training: bool) -> None:
     job = replace(LED, who=who, written=written, training=training)
-    model, outputs = SIDES[who](job, job._documents())
+    model, outputs = SIDES[who](job, job.documents)
     model.train(training)
     with torch.set_grad_enabled(training):
-        (found,) = outputs()
-    assert found.numel() == (1 if training else written or LED.lengths[0] * LED.width)
+        (output,) = outputs()
+    assert output.numel() == (1 if training else written or LED.lengths[0] * LED.width)
     assert (job().amount > 0) == (not written)
 
 
 def test_led_has_the_same_weights_on_both_sides() -> None:
-    sides = [SIDES[who](replace(LED, who=who), LED._documents())[0] for who in ("ours", "transformers")]
+    sides = [SIDES[who](replace(LED, who=who), LED.documents)[0] for who in ("ours", "transformers")]
     ours, theirs = (sum(weight.numel() for weight in side.parameters()) for side in sides)
     assert ours == theirs
 
@@ -58,7 +66,7 @@ def test_led_has_the_same_weights_on_both_sides() -> None:
 @pytest.mark.parametrize("checkpointing", [False, True])
 def test_a_step_of_led_leaves_gradients_in_both_its_parts(who: str, checkpointing: bool) -> None:
     job = replace(LED, who=who, written=7, training=True, checkpointing=checkpointing)
-    model, outputs = SIDES[who](job, job._documents())
+    model, outputs = SIDES[who](job, job.documents)
     (loss,) = outputs()
     loss.backward()
     grads = {name: weight.grad for name, weight in model.named_parameters()}
@@ -137,9 +145,7 @@ def test_without_transformers_its_job_is_missing(monkeypatch: pytest.MonkeyPatch
 
 @pytest.mark.parametrize("lite", [False, True])
 @pytest.mark.parametrize("training", [False, True])
-def test_a_poolingformer_runs_and_its_second_level_is_counted(lite: bool, training: bool) -> None:
-    options = {"two_level": [0, 1], "mix": lite, "share_weights": lite}
+def test_a_poolingformer_runs_and_trains(lite: bool, training: bool) -> None:
+    options = {"two_level": (0, 1), "mix": lite, "share_weights": lite}
     job = replace(TINY, family="poolingformer", options=options, training=training)
-    called(job())
-    added = 0 if lite else 2 * 2 * 32 * 32 * (200 + 2 * 50)
-    assert job.linear_flops == replace(TINY, radius=8).linear_flops + added
+    called(Job.from_json(job.json())())

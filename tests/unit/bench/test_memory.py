@@ -11,7 +11,7 @@ def child(monkeypatch: pytest.MonkeyPatch, status: int, out: str = "", err: str 
     def fake(command: list[str], **_: Any) -> subprocess.CompletedProcess[str]:
         return subprocess.CompletedProcess(command, status, out, err)
 
-    monkeypatch.setattr("longspan.bench.memory.subprocess.run", fake)
+    monkeypatch.setattr("subprocess.run", fake)
 
 
 def test_results_and_log_sum_exps_are_not_extra_memory() -> None:

@@ -10,7 +10,7 @@ from longspan.bench.jobs import Job
 from longspan.bench.measure import Missing, Round, Turn
 from longspan.bench.processes import take_turns
 
-TINY = Job(layers=1, width=16, heads=2, feed_forward=32, vocab=31, radius=4, positions=64, lengths=(50,))
+TINY = Job(layers=1, width=16, heads=2, feed_forward=32, vocab_size=31, radius=4, positions=64, lengths=(50,))
 
 
 class Scripted:

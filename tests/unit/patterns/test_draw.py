@@ -19,9 +19,9 @@ from longspan.patterns import (
     RandomBlocks,
     Window,
     gallery,
-    sweep,
 )
 from longspan.patterns.svg import BRIGHT, COLORS, shaded
+from sweep import sweep
 
 DOCS = Path(__file__).parents[3] / "docs"
 

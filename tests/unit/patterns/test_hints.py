@@ -18,9 +18,9 @@ from longspan.patterns import (
     Strided,
     ToGlobal,
     Window,
-    sweep,
 )
 from longspan.shapes import BoolArray, IntArray
+from sweep import sweep
 from unit.patterns.places import PLACES
 
 HEADS = list(dict.fromkeys(p.head(h) for p in sweep() for h in range(min(p.heads_declared or 1, 3))))

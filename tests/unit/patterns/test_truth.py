@@ -17,8 +17,8 @@ from longspan.patterns import (
     Spans,
     Strided,
     Window,
-    sweep,
 )
+from sweep import sweep
 from unit.patterns.places import PLACES
 
 

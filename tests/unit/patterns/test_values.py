@@ -24,8 +24,8 @@ from longspan.patterns import (
     ToGlobal,
     Union,
     Window,
-    sweep,
 )
+from sweep import sweep
 
 
 @pytest.mark.parametrize("pattern", sweep(), ids=repr)
@@ -115,7 +115,7 @@ SITE = Layout.packed([5]).sites
         (lambda: Window(3, dilation=None), "`dilation` must be at least 1, but is None"),  # type: ignore[arg-type]
         (lambda: Window((1, 2), dilation=(1, 2, 3)), "lists for one number of heads, but is {2, 3}"),
         (lambda: Window((1, 2)).head(2), "`h` must be one of the 2 heads listed, counted from 0, but is 2"),
-        (lambda: Window((1, 2)).count(SITE, SITE), "take one by .head(h)"),
+        (lambda: Window((1, 2)).count(SITE, SITE), "pick one with .head(h)"),
         (lambda: Window((1, 2)) | Window((1, 2, 3)), "made for one number of heads"),
         (lambda: BlockWindow(0), "`block` must be at least 1, but is 0"),
         (lambda: BlockWindow(4, radius=-1), "`radius` must be at least 0, but is -1"),

@@ -47,9 +47,9 @@ class Native:
         terms = _float32(problem)
         grad_lse = None if grad_lse is None else grad_lse.float().contiguous()
         lse = lse.contiguous()
-        grad_q, grad_k, grad_v = (torch.empty(x.shape, dtype=torch.float32) for x in (q, k, v))
-        relative, content, table = (None if x is None else torch.zeros_like(x) for x in terms)
-        gradients = (grad_q, grad_k, grad_v, relative, content, table)
+        products = (torch.empty(x.shape, dtype=torch.float32) for x in (q, k, v))
+        inputs = (q, k, v, problem.relative, problem.content, problem.table)
+        gradients = [*products, *(None if x is None else torch.zeros_like(x) for x in terms)]
         self._core.backward(
             *native.arguments(arrays, q, k, v, scale, terms, dropout, seed),
             native.view(out),
@@ -58,14 +58,7 @@ class Native:
             native.address(grad_lse),
             [native.address(x) for x in gradients],
         )
-        return Gradients(
-            grad_q.to(q.dtype),
-            grad_k.to(k.dtype),
-            grad_v.to(v.dtype),
-            _like(relative, problem.relative),
-            _like(content, problem.content),
-            _like(table, problem.table),
-        )
+        return Gradients(*map(_like, gradients, inputs))  # type: ignore[arg-type]
 
 
 def _check_plan_arrays(compiled: list[tuple[str, int, int]]) -> None:

@@ -38,11 +38,8 @@ def parse(file: BinaryIO, characters: int) -> Parsed:
             members = _members(package)
             main = _main(package, members)
             body = _Body(characters)
-            names = [
-                main,
-                *(posixpath.join(posixpath.dirname(main), f"{x}notes.xml") for x in ("foot", "end")),
-            ]
-            for name in names:
+            notes = (posixpath.join(posixpath.dirname(main), f"{x}notes.xml") for x in ("foot", "end"))
+            for name in (main, *notes):
                 if name in members:
                     _stream(package, members[name], body.start, body.end, body.characters)
             return Parsed(body.flow.text, title=_title(package, members))
@@ -153,18 +150,12 @@ class _Body:
 
     def __init__(self, characters: int) -> None:
         self.flow = Flow(characters)
-        self._text = 0
-        self._tables = 0
-        self._fallbacks = 0
+        self._open = {"Fallback": 0, "t": 0, "tbl": 0}  # a fallback repeats its neighbor for old programs
 
     def start(self, name: str, attributes: dict[str, str]) -> None:
-        if name == "Fallback":  # repeats its neighbor for old programs
-            self._fallbacks += 1
-        elif name == "t":
-            self._text += 1
-        elif name == "tbl":
-            self._tables += 1
-        elif name in BREAKS and not self._fallbacks:
+        if name in self._open:
+            self._open[name] += 1
+        elif name in BREAKS and not self._open["Fallback"]:
             mark = BREAKS[name]
             if mark == "\n":
                 self.flow.lines(1)
@@ -174,23 +165,17 @@ class _Body:
                 self.flow.verbatim(mark)
 
     def end(self, name: str) -> None:
-        if name == "Fallback":
-            self._fallbacks -= 1
-        elif name == "t":
-            self._text -= 1
-        elif name == "tbl":
-            self._tables -= 1
+        if name in self._open:
+            self._open[name] -= 1
+        if name == "p" and self._open["tbl"]:
+            self.flow.space(" ")
+        elif name in ("p", "tbl"):
             self.flow.lines(2)
-        elif name == "p":
-            if self._tables:
-                self.flow.space(" ")
-            else:
-                self.flow.lines(2)
         elif name == "tc":
             self.flow.space("\t")
         elif name == "tr":
             self.flow.lines(1)
 
     def characters(self, text: str) -> None:
-        if self._text and not self._fallbacks:
+        if self._open["t"] and not self._open["Fallback"]:
             self.flow.words(text)

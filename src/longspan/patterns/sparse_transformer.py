@@ -1,11 +1,42 @@
-"""The fixed pattern of the Sparse Transformer (section 4.2)."""
+"""The two patterns of the Sparse Transformer (section 4.2)."""
 
 from dataclasses import dataclass
+from typing import ClassVar
 
 from longspan.errors import bad, whole
 from longspan.layout import Site
 from longspan.patterns.base import Pattern, Reach, Spans, counts
+from longspan.patterns.causal import Causal
+from longspan.patterns.window import Window
 from longspan.shapes import BoolArray, IntArray
+
+
+@dataclass(frozen=True, repr=False)
+class Strided(Pattern):
+    """A token sees the last `stride` tokens and every `stride`-th one before, never the future."""
+
+    shift: ClassVar[int] = 1
+
+    stride: int
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "stride", whole("stride", self.stride, 1))
+
+    @property
+    def windows(self) -> Pattern:
+        """The same said with windows."""
+        near = Window(left=self.stride, right=0)
+        far = Window(left=None, right=0, dilation=self.stride)
+        return (near | far) & Causal()
+
+    def count(self, q: Site, k: Site) -> IntArray:
+        return self.windows.count(q, k)
+
+    def reach(self, spans: Spans) -> Reach:
+        return self.windows.reach(spans)
+
+    def explain(self) -> str:
+        return f"A token sees the last {self.stride} tokens and every {self.stride}th one before them."
 
 
 @dataclass(frozen=True, repr=False)
@@ -42,7 +73,3 @@ class Fixed(Pattern):
             f"A token sees what came before it in its own block of {self.block}, "
             f"and the last {self.summary} of every earlier block."
         )
-
-    @classmethod
-    def examples(cls) -> tuple[Pattern, ...]:
-        return Fixed(4), Fixed(16, summary=3)

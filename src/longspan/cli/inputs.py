@@ -36,8 +36,8 @@ def fail(failed: Failures, path: Path, reason: str) -> None:
     failed.append({"file": str(path), "reason": reason})
 
 
-def told(failed: Failures) -> int:
-    """Tell what failed on stderr; the exit status: 3 if anything did."""
+def report_failures(failed: Failures) -> int:
+    """Print what failed to stderr; the exit status: 3 if anything did."""
     from longspan.search.results import printable
 
     for failure in failed:
