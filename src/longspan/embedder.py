@@ -92,11 +92,7 @@ class Embedder:
         **options: Unpack[EncodeOptions],
     ) -> Tensor: ...
     def encode(
-        self,
-        texts: str | Iterable[str],
-        *,
-        convert_to_tensor: bool = False,
-        **options: Unpack[EncodeOptions],
+        self, texts: str | Iterable[str], *, convert_to_tensor: bool = False, **options: Unpack[EncodeOptions]
     ) -> Vector | Matrix | Tensor:
         """Vectors, as sentence-transformers gives them: (C,) for a text, (B, C) for a list, in float32.
 
@@ -131,11 +127,7 @@ class Embedder:
         **options: Unpack[EncodeOptions],
     ) -> Tensor: ...
     def encode_query(
-        self,
-        texts: str | Iterable[str],
-        *,
-        convert_to_tensor: bool = False,
-        **options: Unpack[EncodeOptions],
+        self, texts: str | Iterable[str], *, convert_to_tensor: bool = False, **options: Unpack[EncodeOptions]
     ) -> Vector | Matrix | Tensor:
         """encode() with the prompt that the model has for queries, if it has one.
 
@@ -169,11 +161,7 @@ class Embedder:
         **options: Unpack[EncodeOptions],
     ) -> Tensor: ...
     def encode_document(
-        self,
-        texts: str | Iterable[str],
-        *,
-        convert_to_tensor: bool = False,
-        **options: Unpack[EncodeOptions],
+        self, texts: str | Iterable[str], *, convert_to_tensor: bool = False, **options: Unpack[EncodeOptions]
     ) -> Vector | Matrix | Tensor:
         """encode() with the prompt that the model has for documents, if it has one."""
         changed: EncodeOptions = {"prompt_name": self.document_prompt_name, **options}

@@ -74,10 +74,7 @@ def shared(config: EncoderConfig) -> dict[str, Any]:
 
 
 def made(
-    kind: type[C],
-    read: Mapping[str, Any],
-    names: Mapping[str, str] = FIELDS,
-    file: str = "config.json",
+    kind: type[C], read: Mapping[str, Any], names: Mapping[str, str] = FIELDS, file: str = "config.json"
 ) -> C:
     """The config of these fields; its errors name them as the file does."""
     try:

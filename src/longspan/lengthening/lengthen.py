@@ -58,12 +58,7 @@ def lengthen(
     """
     place = None if out is None else _place(Path(out), force=force)
     loaded = load_model(
-        source,
-        task,
-        revision=revision,
-        cache_dir=cache_dir,
-        token=token,
-        local_files_only=local_files_only,
+        source, task, revision=revision, cache_dir=cache_dir, token=token, local_files_only=local_files_only
     )
     if place is not None and loaded.folder.resolve().is_relative_to(place.resolve()):
         raise bad("out", "another folder than the source's", str(out))

@@ -65,12 +65,7 @@ def natural_questions(
 
 
 def trivia(
-    question: Tokens,
-    sentences: Sequence[Tokens],
-    *,
-    first: int,
-    separator: int,
-    words: Words = WORDPIECE,
+    question: Tokens, sentences: Sequence[Tokens], *, first: int, separator: int, words: Words = WORDPIECE
 ) -> Example:
     """CLS question SEP document: global tokens for CLS, each token of the question, and each sentence.
 

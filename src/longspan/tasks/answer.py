@@ -191,11 +191,7 @@ def _trimmed(context: str, start: int, end: int) -> TokenSpan:
 
 
 def answer(
-    pipeline: Pipeline,
-    question: object,
-    context: object,
-    top_k: int,
-    options: AnswerOptions,
+    pipeline: Pipeline, question: object, context: object, top_k: int, options: AnswerOptions
 ) -> Results[Answer | Found[Span]]:
     """The answers to each question; a single one where top_k is 1."""
     taken, rest = questions(question, context), dict(options)

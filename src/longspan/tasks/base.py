@@ -65,10 +65,7 @@ class Task:
     def reading(self) -> ReadingRules:
         """How its documents are read."""
         return ReadingRules(
-            verb=self.name,
-            global_tokens=self.global_tokens,
-            shortened=self.shortened,
-            windows=self.windows,
+            verb=self.name, global_tokens=self.global_tokens, shortened=self.shortened, windows=self.windows
         )
 
     @property

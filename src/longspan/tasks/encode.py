@@ -121,11 +121,7 @@ def normalized(vectors: FloatArray) -> FloatArray:
 
 
 def encode(
-    pipeline: Pipeline,
-    texts: object,
-    how: Vectors,
-    before: str,
-    options: Mapping[str, object],
+    pipeline: Pipeline, texts: object, how: Vectors, before: str, options: Mapping[str, object]
 ) -> Results[Embedding]:
     """The vectors of each text, with `before` put before it."""
     taken = inputs.texts("texts", texts)

@@ -196,10 +196,7 @@ def _unknown(how: Tagger, text: str, group: Sequence[Token]) -> str:
 
 
 def tag(
-    pipeline: Pipeline,
-    texts: object,
-    labels: Sequence[str],
-    options: TagOptions,
+    pipeline: Pipeline, texts: object, labels: Sequence[str], options: TagOptions
 ) -> Results[Found[Entity]]:
     """The entities of each text."""
     taken, rest = inputs.texts("texts", texts), dict(options)

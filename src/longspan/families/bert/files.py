@@ -61,8 +61,5 @@ BERT = Family(
     write=write,
     cannot=cannot,
     unused={PRETRAINING: ("{backbone}pooler.dense", "cls.seq_relationship")},
-    presets={
-        "bert-base": BertConfig(),
-        "minilm-l6": BertConfig(width=384, layers=6, feed_forward=1536),
-    },
+    presets={"bert-base": BertConfig(), "minilm-l6": BertConfig(width=384, layers=6, feed_forward=1536)},
 )

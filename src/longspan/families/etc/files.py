@@ -8,13 +8,7 @@ from longspan.errors import bad, whole
 from longspan.families.bert.files import BERT
 from longspan.families.config import LARGEST
 from longspan.families.etc.lengthen import TO_ETC
-from longspan.families.etc.model import (
-    EtcConfig,
-    bigbird_etc_base,
-    bigbird_etc_large,
-    etc_base,
-    etc_large,
-)
+from longspan.families.etc.model import EtcConfig, bigbird_etc_base, bigbird_etc_large, etc_base, etc_large
 from longspan.families.schema import FIELDS, Raw, flag, made, text
 from longspan.formats.tensorflow_names import LEAVES, torch_names
 

@@ -149,10 +149,7 @@ class TwoStreamLayer(nn.Module):
 
     def forward(self, x: Tensor, plans: StreamPlans, *, scratch: Tensor | None = None) -> Tensor:
         n, context = plans.long.queries.size, self.attention(x, plans, scratch=scratch)
-        streams = (
-            by_rows(self._rest, x[:n], context[:n]),
-            by_rows(self._global_rest, x[n:], context[n:]),
-        )
+        streams = (by_rows(self._rest, x[:n], context[:n]), by_rows(self._global_rest, x[n:], context[n:]))
         return torch.cat(streams) if torch.is_grad_enabled() else context  # which now holds them
 
     def _rest(self, x: Tensor, context: Tensor) -> Tensor:

@@ -18,13 +18,7 @@ from longspan.families.attention_spec import AttentionSpec, LayerSpecs
 from longspan.families.backbone import Backbone
 from longspan.families.config import LARGEST, EncoderConfig, GlobalTokenUse, Units
 from longspan.families.etc.embeddings import StreamEmbeddings
-from longspan.families.etc.layers import (
-    PROJECTIONS,
-    SHARING,
-    StreamPlans,
-    TwoStreamAttention,
-    TwoStreamLayer,
-)
+from longspan.families.etc.layers import PROJECTIONS, SHARING, StreamPlans, TwoStreamAttention, TwoStreamLayer
 from longspan.layout import Layout
 from longspan.patterns import Belongs, Full, Pattern, SameTag, ToGlobal, Window
 from longspan.structure.structure import SEGMENT, Structure, Words
