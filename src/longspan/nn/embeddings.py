@@ -6,6 +6,7 @@ from torch.nn import functional as F
 
 from longspan.errors import bad
 from longspan.layout import Layout
+from longspan.nn.encoder import LayerConfig
 from longspan.nn.linear import Linear
 from longspan.nn.rows import ROWS
 
@@ -15,33 +16,31 @@ class Embeddings(nn.Module):
 
     Position p of a document reads row p + `offset` of the table (RoBERTa keeps its first rows for padding).
     With 0 `token_types` there is no such table. Tables of another `embedding_size` are projected to C (ELECTRA).
-    Words may be multiplied by a `scale`, and the `norm` be missing (Pegasus) or follow dropout (BigBird).
+    Words may be multiplied by the root of C (`rescale`), and the norm be missing (Pegasus) or follow dropout
+    (`norm_last`, BigBird).
     """
 
     def __init__(
         self,
+        like: LayerConfig,
         *,
         vocab: int,
-        width: int,
         positions: int,
-        token_types: int,
+        token_types: int = 0,
         embedding_size: int | None = None,
         offset: int = 0,
-        eps: float,
-        dropout: float,
-        scale: float = 1.0,
-        norm: bool = True,
+        rescale: bool = False,
         norm_last: bool = False,
     ) -> None:
         super().__init__()
-        size = width if embedding_size is None else embedding_size
+        size = like.width if embedding_size is None else embedding_size
         self.words = nn.Embedding(vocab, size)
         self.positions = nn.Embedding(positions + offset, size)
         self.types = nn.Embedding(token_types, size) if token_types else None
-        self.norm = nn.LayerNorm(size, eps) if norm else None
-        self.projection = None if embedding_size is None else Linear(embedding_size, width)
-        self.offset, self.limit, self.scale = offset, positions, scale
-        self.dropout, self.norm_last = dropout, norm_last
+        self.norm = None if like.norm_first else nn.LayerNorm(size, like.eps)
+        self.projection = None if embedding_size is None else Linear(embedding_size, like.width)
+        self.offset, self.limit, self.scale = offset, positions, like.width**0.5 if rescale else 1.0
+        self.dropout, self.norm_last = like.dropout, norm_last
 
     def forward(self, ids: Tensor, layout: Layout, token_types: Tensor | None = None) -> Tensor:
         check(ids, layout, token_types, self.words, self.types, self.limit)

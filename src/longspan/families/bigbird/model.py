@@ -3,12 +3,9 @@
 from dataclasses import dataclass
 from typing import ClassVar
 
-from torch import Tensor
-
 from longspan.errors import bad, whole
-from longspan.families import backbone
 from longspan.families.attention_spec import AttentionSpec, LayerSpecs
-from longspan.families.backbone import Backbone
+from longspan.families.backbone import Encoder
 from longspan.families.config import EncoderConfig, GlobalTokenUse
 from longspan.layout import Layout
 from longspan.nn.attention import SelfAttention
@@ -109,7 +106,7 @@ class BigBirdConfig(EncoderConfig):
         return BigBird(self)
 
 
-class BigBird(Backbone):
+class BigBird(Encoder):
     """ids (N,) of the documents of a layout to hidden states (N, C).
 
     A document's pattern follows from its own length, not from its batch mates.
@@ -121,25 +118,9 @@ class BigBird(Backbone):
     """
 
     config: BigBirdConfig
+    norm_last: ClassVar[bool] = True
 
-    def __init__(self, config: BigBirdConfig) -> None:
-        super().__init__()
-        self.config = config
-        self.embeddings = backbone.embeddings(config, norm_last=True)
+    def layer_attention(self, layer: int) -> SelfAttention:
         # No attention dropout: neither the paper's code nor Hugging Face's drops any in the sparse path.
-        self.layers = backbone.layers(
-            config,
-            [
-                SelfAttention(config.width, config.heads, bias=config.bias, out_bias=config.out_bias)
-                for _ in range(config.layers)
-            ],
-        )
-        self.relative_bias = backbone.relative_bias(config)
-        backbone.init_weights(self, config.init_std)
-
-    def forward(self, ids: Tensor, layout: Layout, token_types: Tensor | None = None) -> Tensor:
-        x = self.embeddings(ids, layout, token_types)
-        labels, biases = backbone.distances(self.relative_bias, self.config.short)
-        specs = self.config.attention(layout, training=self.training)
-        inputs = [(spec.plan(self.config.heads, labels), biases) for (spec,) in specs]
-        return backbone.run(self.layers, x, inputs, gradient_checkpointing=self.gradient_checkpointing)
+        config = self.config
+        return SelfAttention(config.width, config.heads, bias=config.bias, out_bias=config.out_bias)

@@ -6,6 +6,7 @@ from torch.nn import functional as F
 
 from longspan.layout import Layout
 from longspan.nn.embeddings import check
+from longspan.nn.encoder import LayerConfig
 from longspan.nn.linear import Linear
 from longspan.shapes import IntArray
 from longspan.structure.structure import Structure
@@ -21,26 +22,25 @@ class StreamEmbeddings(nn.Module):
 
     def __init__(
         self,
+        like: LayerConfig,
         *,
         vocab: int,
-        width: int,
         token_types: int,
         usual: tuple[int, int],
         positions: int = 0,
         offset: int = 0,
         embedding_size: int | None = None,
-        eps: float,
-        dropout: float,
     ) -> None:
         super().__init__()
+        width = like.width
         self.words = nn.Embedding(vocab, width if embedding_size is None else embedding_size)
         self.projection = None if embedding_size is None else Linear(embedding_size, width)
         self.types = nn.Embedding(token_types, width)
         self.positions, self.global_positions = (
             nn.Embedding(positions + offset, width) if positions else None for _ in range(2)
         )
-        self.norm, self.global_norm = (nn.LayerNorm(width, eps) for _ in range(2))
-        self.limit, self.offset, self.usual, self.dropout = positions or None, offset, usual, dropout
+        self.norm, self.global_norm = (nn.LayerNorm(width, like.eps) for _ in range(2))
+        self.limit, self.offset, self.usual, self.dropout = positions or None, offset, usual, like.dropout
 
     def forward(self, ids: Tensor, structure: Structure, token_types: Tensor | None = None) -> Tensor:
         long, top = structure.long, structure.globals

@@ -9,7 +9,7 @@ from longspan.engine.call import attention
 from longspan.engine.plan import Plan
 from longspan.engine.terms import RelativeKeys, ScoreTable, Term
 from longspan.nn.attention import fresh_dropout
-from longspan.nn.encoder import FEED_FORWARD, FeedForward, residual
+from longspan.nn.encoder import FEED_FORWARD, FeedForward, LayerConfig, residual
 from longspan.nn.linear import Linear
 from longspan.nn.rows import by_rows
 
@@ -122,24 +122,16 @@ class TwoStreamLayer(nn.Module):
     """
 
     def __init__(
-        self,
-        attention: TwoStreamAttention,
-        width: int,
-        inner: int,
-        *,
-        act: str,
-        eps: float,
-        dropout: float,
-        share_feed_forward: bool = True,
+        self, like: LayerConfig, attention: TwoStreamAttention, inner: int, *, share_feed_forward: bool = True
     ) -> None:
         super().__init__()
+        width, act, eps, self.dropout, *_ = like
         self.attention = attention
         self.attention_norm, self.global_attention_norm = (nn.LayerNorm(width, eps) for _ in range(2))
         self.feed_forward = FeedForward(width, inner, act)
         self.feed_forward_norm = nn.LayerNorm(width, eps)
         self.global_feed_forward = None if share_feed_forward else FeedForward(width, inner, act)
         self.global_feed_forward_norm = None if share_feed_forward else nn.LayerNorm(width, eps)
-        self.dropout = dropout
 
     @property
     def int8_paths(self) -> tuple[str, ...]:

@@ -218,15 +218,13 @@ class Etc(Backbone):
         super().__init__()
         self.config = config
         self.embeddings = StreamEmbeddings(
+            config.layer_config,
             vocab=config.vocab_size,
-            width=config.width,
             token_types=config.token_types,
             usual=(config.long_type, config.global_type),
             positions=config.positions if config.absolute else 0,
             offset=config.position_offset,
             embedding_size=config.embedding_size,
-            eps=config.norm_eps,
-            dropout=config.dropout,
         )
         self.layers = nn.ModuleList(_layer(config) for _ in range(config.layers))
         backbone.init_weights(self, config.init_std)
@@ -268,11 +266,5 @@ def _layer(config: EtcConfig) -> TwoStreamLayer:
         dropout=config.attention_dropout,
     )
     return TwoStreamLayer(
-        attention,
-        config.width,
-        config.feed_forward,
-        act=config.activation,
-        eps=config.norm_eps,
-        dropout=config.dropout,
-        share_feed_forward=config.share_feed_forward,
+        config.layer_config, attention, config.feed_forward, share_feed_forward=config.share_feed_forward
     )
