@@ -41,6 +41,18 @@ class EncodeOptions(ReadingOptions, total=False):
     batch_size: int | None
 
 
+class ArrayOptions(EncodeOptions, total=False):
+    """Vectors as arrays of NumPy."""
+
+    convert_to_tensor: Literal[False]
+
+
+class TensorOptions(EncodeOptions):
+    """Vectors as tensors."""
+
+    convert_to_tensor: Literal[True]
+
+
 class Embedder:
     """What every Reader can do: vectors of documents of any length, packed without padding, in the given order."""
 
@@ -72,25 +84,11 @@ class Embedder:
         self.options = Options().but(**options)
 
     @overload
-    def encode(
-        self, texts: str, *, convert_to_tensor: Literal[False] = ..., **options: Unpack[EncodeOptions]
-    ) -> Vector: ...
+    def encode(self, texts: str, **options: Unpack[ArrayOptions]) -> Vector: ...
     @overload
-    def encode(
-        self,
-        texts: Iterable[str],
-        *,
-        convert_to_tensor: Literal[False] = ...,
-        **options: Unpack[EncodeOptions],
-    ) -> Matrix: ...
+    def encode(self, texts: Iterable[str], **options: Unpack[ArrayOptions]) -> Matrix: ...
     @overload
-    def encode(
-        self,
-        texts: str | Iterable[str],
-        *,
-        convert_to_tensor: Literal[True],
-        **options: Unpack[EncodeOptions],
-    ) -> Tensor: ...
+    def encode(self, texts: str | Iterable[str], **options: Unpack[TensorOptions]) -> Tensor: ...
     def encode(
         self, texts: str | Iterable[str], *, convert_to_tensor: bool = False, **options: Unpack[EncodeOptions]
     ) -> Vector | Matrix | Tensor:
@@ -107,25 +105,11 @@ class Embedder:
         return torch.from_numpy(chosen) if convert_to_tensor else chosen
 
     @overload
-    def encode_query(
-        self, texts: str, *, convert_to_tensor: Literal[False] = ..., **options: Unpack[EncodeOptions]
-    ) -> Vector: ...
+    def encode_query(self, texts: str, **options: Unpack[ArrayOptions]) -> Vector: ...
     @overload
-    def encode_query(
-        self,
-        texts: Iterable[str],
-        *,
-        convert_to_tensor: Literal[False] = ...,
-        **options: Unpack[EncodeOptions],
-    ) -> Matrix: ...
+    def encode_query(self, texts: Iterable[str], **options: Unpack[ArrayOptions]) -> Matrix: ...
     @overload
-    def encode_query(
-        self,
-        texts: str | Iterable[str],
-        *,
-        convert_to_tensor: Literal[True],
-        **options: Unpack[EncodeOptions],
-    ) -> Tensor: ...
+    def encode_query(self, texts: str | Iterable[str], **options: Unpack[TensorOptions]) -> Tensor: ...
     def encode_query(
         self, texts: str | Iterable[str], *, convert_to_tensor: bool = False, **options: Unpack[EncodeOptions]
     ) -> Vector | Matrix | Tensor:
@@ -141,25 +125,11 @@ class Embedder:
         return self.encode(texts, convert_to_tensor=convert_to_tensor, **changed)  # type: ignore[call-overload, no-any-return]
 
     @overload
-    def encode_document(
-        self, texts: str, *, convert_to_tensor: Literal[False] = ..., **options: Unpack[EncodeOptions]
-    ) -> Vector: ...
+    def encode_document(self, texts: str, **options: Unpack[ArrayOptions]) -> Vector: ...
     @overload
-    def encode_document(
-        self,
-        texts: Iterable[str],
-        *,
-        convert_to_tensor: Literal[False] = ...,
-        **options: Unpack[EncodeOptions],
-    ) -> Matrix: ...
+    def encode_document(self, texts: Iterable[str], **options: Unpack[ArrayOptions]) -> Matrix: ...
     @overload
-    def encode_document(
-        self,
-        texts: str | Iterable[str],
-        *,
-        convert_to_tensor: Literal[True],
-        **options: Unpack[EncodeOptions],
-    ) -> Tensor: ...
+    def encode_document(self, texts: str | Iterable[str], **options: Unpack[TensorOptions]) -> Tensor: ...
     def encode_document(
         self, texts: str | Iterable[str], *, convert_to_tensor: bool = False, **options: Unpack[EncodeOptions]
     ) -> Vector | Matrix | Tensor:

@@ -28,6 +28,8 @@ from longspan.tasks.tag import Entity, TagOptions
 from longspan.text.tokenizer import Tokenizer
 
 Text = str | TextPair
+Questions = str | Iterable[str | Question]
+Contexts = str | Iterable[str] | None
 
 
 def load(
@@ -147,8 +149,8 @@ class Reader(Embedder):
     @overload
     def answer(
         self,
-        question: str | Iterable[str | Question],
-        context: str | Iterable[str] | None = ...,
+        question: Questions,
+        context: Contexts = ...,
         *,
         top_k: Literal[1] = ...,
         **options: Unpack[AnswerOptions],
@@ -159,17 +161,12 @@ class Reader(Embedder):
     ) -> Found[Span]: ...
     @overload
     def answer(
-        self,
-        question: str | Iterable[str | Question],
-        context: str | Iterable[str] | None = ...,
-        *,
-        top_k: int,
-        **options: Unpack[AnswerOptions],
+        self, question: Questions, context: Contexts = ..., *, top_k: int, **options: Unpack[AnswerOptions]
     ) -> list[Found[Span]]: ...
     def answer(
         self,
-        question: str | Iterable[str | Question],
-        context: str | Iterable[str] | None = None,
+        question: Questions,
+        context: Contexts = None,
         *,
         top_k: int = 1,
         **options: Unpack[AnswerOptions],

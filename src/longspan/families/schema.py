@@ -13,34 +13,22 @@ if TYPE_CHECKING:
 Raw = Mapping[str, Any]
 C = TypeVar("C", bound="DataclassInstance")
 
-FIELDS = {
-    "vocab_size": "vocab_size",
-    "hidden_size": "width",
-    "num_hidden_layers": "layers",
-    "num_attention_heads": "heads",
-    "intermediate_size": "feed_forward",
-    "type_vocab_size": "token_types",
-    "hidden_act": "activation",
-    "hidden_dropout_prob": "dropout",
-    "attention_probs_dropout_prob": "attention_dropout",
-    "layer_norm_eps": "norm_eps",
-    "initializer_range": "init_std",
-}
+_TABLE = (
+    ("vocab_size", "vocab_size", 30522),
+    ("hidden_size", "width", 768),
+    ("num_hidden_layers", "layers", 12),
+    ("num_attention_heads", "heads", 12),
+    ("intermediate_size", "feed_forward", 3072),
+    ("type_vocab_size", "token_types", 2),
+    ("hidden_act", "activation", "gelu"),
+    ("hidden_dropout_prob", "dropout", 0.1),
+    ("attention_probs_dropout_prob", "attention_dropout", 0.1),
+    ("layer_norm_eps", "norm_eps", 1e-12),
+    ("initializer_range", "init_std", 0.02),
+)
+FIELDS = {theirs: ours for theirs, ours, _ in _TABLE}
 """Their names and ours, where the meaning is the same."""
-DEFAULTS = {
-    "vocab_size": 30522,
-    "hidden_size": 768,
-    "num_hidden_layers": 12,
-    "num_attention_heads": 12,
-    "intermediate_size": 3072,
-    "type_vocab_size": 2,
-    "hidden_act": "gelu",
-    "hidden_dropout_prob": 0.1,
-    "attention_probs_dropout_prob": 0.1,
-    "layer_norm_eps": 1e-12,
-    "initializer_range": 0.02,
-    "max_position_embeddings": 512,
-}
+DEFAULTS = {theirs: default for theirs, _, default in _TABLE} | {"max_position_embeddings": 512}
 """What a field that is not there means to Hugging Face, in most families."""
 OWN = "encoder"
 """Where config.json of our own model types keeps the fields of our config."""
