@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from typing import Any
 
-from longspan.errors import bad, whole
+from longspan.errors import bad, one_of, whole
 from longspan.families.schema import Raw
 
 MOST = 2**16
@@ -31,13 +31,8 @@ def read_labels(raw: Raw, given: int | Sequence[str] | None = None) -> tuple[str
 
 def read_problem(raw: Raw) -> str | None:
     """ "single", "multi" or "regression"; None if the file does not say."""
-    given = raw.get("problem_type")
-    if given is None:
-        return None
-    for ours, theirs in PROBLEMS.items():
-        if given == theirs:
-            return ours
-    raise bad("problem_type", f"one of {', '.join(PROBLEMS.values())}", given)
+    stated, names = raw.get("problem_type"), {theirs: ours for ours, theirs in PROBLEMS.items()}
+    return None if stated is None else names[one_of("problem_type", stated, names)]
 
 
 def written(labels: Sequence[str] | None, problem: str | None, count: int, raw: Raw) -> dict[str, Any]:
@@ -46,8 +41,8 @@ def written(labels: Sequence[str] | None, problem: str | None, count: int, raw: 
     if len(names) != count:
         raise bad("labels", f"{count} names, as many as the head gives", f"{len(names)} names")
     problem = read_problem(raw) if problem is None else problem
-    if problem is not None and problem not in PROBLEMS:
-        raise bad("problem", f"one of {', '.join(PROBLEMS)}", problem)
+    if problem is not None:
+        one_of("problem", problem, PROBLEMS)
     fields: dict[str, Any] = {
         "id2label": {str(number): name for number, name in enumerate(names)},
         "label2id": {name: number for number, name in enumerate(names)},

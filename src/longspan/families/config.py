@@ -5,7 +5,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, ClassVar, Literal, NamedTuple
 
-from longspan.errors import bad, whole
+from longspan.errors import bad, one_of, whole
 from longspan.families.attention_spec import LayerSpecs
 from longspan.layout import Layout
 from longspan.nn.activations import activation
@@ -112,8 +112,7 @@ class EncoderConfig:
         activation(self.activation)
         if self.head_activation != "usual":
             activation(self.head_activation)
-        if self.head_style not in HEAD_STYLES:
-            raise bad("head_style", f"one of {', '.join(HEAD_STYLES)}", self.head_style)
+        one_of("head_style", self.head_style, HEAD_STYLES)
         for name in ("dropout", "attention_dropout", "activation_dropout"):
             number(name, getattr(self, name), 0.0, 1.0, below=True)
         number("norm_eps", self.norm_eps, 1e-20, 1.0)

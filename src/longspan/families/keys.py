@@ -88,15 +88,6 @@ class KeyTable:
         return pattern.replace("{backbone}", self.prefix)
 
 
-def own_table(head: str, modules: Mapping[str, str], words_name: str | None) -> KeyTable:
-    """Our own names: what Hugging Face would compute differently, it shall not find by its names either.
-
-    `head` precedes the names of the head's `modules`; `words_name` is what its decoder is tied to, if it has one.
-    """
-    ties = {} if words_name is None else {f"{head}.decoder.weight": f"{{backbone}}{words_name}"}
-    return KeyTable(OWN_PREFIX, {ours: f"{head}.{disk}" for ours, disk in modules.items()}, ties, None)
-
-
 def prefix_of(present: Collection[str], place: object, words: Collection[str] = (WORDS,)) -> str:
     """The prefix of the backbone's names: "bert.", "longformer.", "model.", or nothing.
 

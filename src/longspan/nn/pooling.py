@@ -7,7 +7,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
 
-from longspan.errors import bad
+from longspan.errors import one_of
 from longspan.layout import Layout
 from longspan.nn.linear import Linear, native, natively, wide
 
@@ -109,8 +109,7 @@ class DynamicPooling(nn.Module):
         self, width: int, *, kernel: int, source: str = "centre", heads: int = 1, shared: bool = False
     ) -> None:
         super().__init__()
-        if source not in SOURCES:
-            raise bad("source", f"one of {', '.join(SOURCES)}", source)
+        one_of("source", source, SOURCES)
         self.delta = Linear(width // heads, (1 if shared else 2) * heads * kernel, bias=False)
         self.kernel, self.source, self.heads = kernel, source, heads
 

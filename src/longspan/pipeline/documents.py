@@ -60,9 +60,9 @@ class Found(list[T], Generic[T]):
 class ReadingRules:
     """What a task asks of the way its documents are read."""
 
-    verb: str
-    "What is done with a document, for error messages."
-    global_tokens: Rule
+    name: str
+    "The verb: what is done with a document."
+    global_tokens: Rule = "none"
     "Which tokens are global if the user says nothing and the family leaves it to the task."
     shortened: int | None = None
     "The part that is cut or read in windows: 0 the text, 1 its pair, None the longer one."
@@ -115,7 +115,7 @@ def prepare(
     if limit > longest:
         raise bad("limit", f"at most {longest}, what the model reads at once", limit)
     if options.overflow == "window" and not rules.windows:
-        repair = f"There is no way to {rules.verb} a document window by window."
+        repair = f"There is no way to {rules.name} a document window by window."
         raise bad("overflow", "'error' or 'truncate'", "window", repair)
     marks = _marks(model, rules, encodings, options.global_tokens)
     blocks = model.config.reading_blocks

@@ -39,8 +39,6 @@ class Words:
 
 
 WORDPIECE = Words()
-SENTENCEPIECE = Words(question=41, candidate=42, paragraph=43, first=40)
-"""Of etcmodel's checkpoints that read SentencePiece."""
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)

@@ -197,8 +197,7 @@ def answer(
     taken, rest = questions(question, context), dict(options)
     most, longest = whole("top_k", top_k, 1), whole("max_answer_len", rest.pop("max_answer_len", 30), 1)
     impossible = bool(rest.pop("handle_impossible_answer", False))
-    encodings = pipeline.tokenizer.encode_many(taken.items)
-    read = pipeline.read(ANSWER.reading, taken.names, encodings, step, rest)
+    read = pipeline.read(ANSWER, taken, step, rest)
     results: list[Answer | Found[Span]] = []
     for (_, text), (document, outputs) in zip(taken.items, read, strict=True):
         best = decode(text, document, outputs, top_k=most, longest=longest, impossible=impossible)

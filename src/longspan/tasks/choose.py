@@ -107,8 +107,7 @@ def choose(
     taken = prompts(prompt, choices)
     pairs = [(text, choice) for text, offered in taken.items for choice in offered]
     names = [name for name, (_, offered) in zip(taken.names, taken.items, strict=True) for _ in offered]
-    encodings = pipeline.tokenizer.encode_many(pairs)
-    read = pipeline.read(CHOOSE.reading, names, encodings, step, options)
+    read = pipeline.read(CHOOSE, Inputs(pairs, names, single=False), step, options)
     results: list[Choice] = []
     for _, offered in taken.items:
         mine = [next(read) for _ in offered]

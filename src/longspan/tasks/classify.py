@@ -111,9 +111,8 @@ def classify(
     """The labels of each text; a single one where top_k is 1."""
     taken = inputs.texts("texts", texts, pairs=True)
     most = None if top_k is None else whole("top_k", top_k, 1)
-    encodings = pipeline.tokenizer.encode_many(taken.items)
     results: list[Classification | Found[LabelScore]] = []
-    for document, outputs in pipeline.read(CLASSIFY.reading, taken.names, encodings, step, options):
+    for document, outputs in pipeline.read(CLASSIFY, taken, step, options):
         best = decode(outputs, labels, problem, most)
         info = document.reading.info()
         results.append({**best[0], **info} if most == 1 else Found(best, document.reading))

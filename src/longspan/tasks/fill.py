@@ -115,10 +115,8 @@ def fill(
 ) -> Results[Found[Guess] | Found[list[Guess]]]:
     """The likeliest words for the mask of each text, or for each of its masks."""
     taken = inputs.texts("texts", texts)
-    most = whole("top_k", top_k, 1)
-    tokenizer = pipeline.tokenizer
-    encodings = encoded(tokenizer, taken.items, taken.names)
-    read = pipeline.read(FILL.reading, taken.names, encodings, guesses(tokenizer, most), options)
+    step, tokenizer = guesses(pipeline.tokenizer, whole("top_k", top_k, 1)), pipeline.tokenizer
+    read = pipeline.read(FILL, taken, step, options, encoded(tokenizer, taken.items, taken.names))
     results: list[Found[Guess] | Found[list[Guess]]] = []
     for name, (document, outputs) in zip(taken.names, read, strict=True):
         masks = decode(tokenizer, name, document, outputs)

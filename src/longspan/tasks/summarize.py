@@ -7,7 +7,6 @@ from itertools import count
 from typing import Any, NotRequired, TypedDict
 
 import torch
-from torch import Tensor
 
 from longspan.errors import InputError, bad, no_option, whole
 from longspan.families.backbone import Backbone
@@ -83,11 +82,6 @@ def build(backbone: Backbone, *, labels: int = 2) -> Seq2SeqLM:
     """A model with a new head."""
     assert isinstance(backbone, Seq2Seq)
     return Seq2SeqLM(backbone, LMHead(backbone.word_embeddings))
-
-
-def loss(model: Seq2SeqLM, *batch: Any, **options: Any) -> Tensor:
-    """Mean cross-entropy of the summaries: see `Seq2SeqLM.loss`."""
-    return model.loss(*batch, **options)
 
 
 def divided(options: Mapping[str, Any]) -> tuple[dict[str, Any], dict[str, Any]]:
@@ -272,7 +266,7 @@ def summarize(
     config = combined(asked, own_style(*style), positions=sizes.positions, vocab=sizes.vocab_size)
     taken = inputs.documents("texts", texts)
     encodings = pipeline.tokenizer.encode_many(with_queries(taken.items, query))
-    documents = prepare(model, SUMMARIZE.reading, taken.names, encodings, settings)
+    documents = prepare(model, SUMMARIZE, taken.names, encodings, settings)
     return write(model, pipeline.tokenizer, documents, settings, config, seed=seed, on_text=stream)
 
 
@@ -283,7 +277,7 @@ SUMMARIZE = Task(
     build=build,
     backbones="decoder",
     inputs=partial(inputs.documents, "texts"),
-    loss=loss,
+    loss=Seq2SeqLM.loss,
     decode=_result,
     metric=rouge,
     global_tokens="first",

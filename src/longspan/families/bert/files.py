@@ -1,7 +1,5 @@
 """BERT's files."""
 
-from typing import Any
-
 from longspan.errors import bad
 from longspan.families.base import PRETRAINING, Family, unlike_bert
 from longspan.families.bert.model import BertConfig
@@ -19,11 +17,6 @@ def refuse_decoder(raw: Raw) -> None:
     """Raise for a model that reads from left to right."""
     if flag(raw, "is_decoder", False):
         raise bad("is_decoder", "false", True, "Longspan reads BERT and RoBERTa as encoders only.")
-
-
-def write(config: BertConfig) -> dict[str, Any]:
-    """Their config of ours."""
-    return shared(config)
 
 
 def cannot(config: BertConfig) -> str | None:
@@ -58,7 +51,7 @@ BERT = Family(
         "cls.predictions.decoder.bias": "cls.predictions.bias",
     },
     read=read,
-    write=write,
+    write=shared,
     cannot=cannot,
     unused={PRETRAINING: ("{backbone}pooler.dense", "cls.seq_relationship")},
     presets={"bert-base": BertConfig(), "minilm-l6": BertConfig(width=384, layers=6, feed_forward=1536)},

@@ -3,7 +3,7 @@
 from dataclasses import replace
 from typing import Any
 
-from longspan.errors import bad, whole
+from longspan.errors import one_of, whole
 from longspan.families.base import PRETRAINING, unlike_bert
 from longspan.families.bert.files import BERT
 from longspan.families.bigbird.lengthen import TO_BIGBIRD
@@ -17,9 +17,7 @@ ATTENTION = {"block_sparse": "sparse", "original_full": "full"}
 def read_blocks(raw: Raw) -> dict[str, Any]:
     """Our fields of what is seen."""
     given = {"attention_type": "block_sparse", "block_size": 64, "num_random_blocks": 3, **raw}
-    kind = text(given, "attention_type")
-    if kind not in ATTENTION:
-        raise bad("attention_type", f"one of {', '.join(ATTENTION)}", kind)
+    kind = one_of("attention_type", text(given, "attention_type"), ATTENTION)
     return {
         "attention_type": ATTENTION[kind],
         "block": whole("block_size", given["block_size"], 1),

@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 from typing import ClassVar
 
-from longspan.errors import bad, whole
+from longspan.errors import bad, one_of, whole
 from longspan.families.attention_spec import AttentionSpec, LayerSpecs
 from longspan.families.backbone import Encoder
 from longspan.families.config import EncoderConfig, GlobalTokenUse
@@ -59,8 +59,7 @@ class BigBirdConfig(EncoderConfig):
         super().__post_init__()
         whole("block", self.block, 1)
         whole("random_blocks", self.random_blocks, 0)
-        if self.random not in RANDOM:
-            raise bad("random", f"one of {', '.join(RANDOM)}", self.random)
+        one_of("random", self.random, RANDOM)
         if self.attention_type not in ("sparse", "full"):
             raise bad("attention_type", "sparse or full", self.attention_type)
         if self.full_up_to is not None:

@@ -1,46 +1,40 @@
 """The first hidden states of two streams: one vocabulary, one table of types, a norm for each stream."""
 
+from typing import TYPE_CHECKING
+
 import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
 
 from longspan.layout import Layout
 from longspan.nn.embeddings import check
-from longspan.nn.encoder import LayerConfig
 from longspan.nn.linear import Linear
 from longspan.shapes import IntArray
 from longspan.structure.structure import Structure
+
+if TYPE_CHECKING:
+    from longspan.families.etc.model import EtcConfig
 
 
 class StreamEmbeddings(nn.Module):
     """ids of tokens (N,) and the structure around them to hidden states of both streams (N + G, C).
 
-    With an `embedding_size` words are projected to C before anything is added (ALBERT). With 0 `positions` places
-    are not told; else place p reads row p + `offset` of its stream's own table. `usual` are the types of
-    tokens and of global tokens where none are given.
+    With an `embedding_size` words are projected to C before anything is added (ALBERT). Places are told if they
+    are `absolute`: place p reads row p + `position_offset` of its stream's own table.
     """
 
-    def __init__(
-        self,
-        like: LayerConfig,
-        *,
-        vocab: int,
-        token_types: int,
-        usual: tuple[int, int],
-        positions: int = 0,
-        offset: int = 0,
-        embedding_size: int | None = None,
-    ) -> None:
+    def __init__(self, config: "EtcConfig") -> None:
         super().__init__()
-        width = like.width
-        self.words = nn.Embedding(vocab, width if embedding_size is None else embedding_size)
-        self.projection = None if embedding_size is None else Linear(embedding_size, width)
-        self.types = nn.Embedding(token_types, width)
+        width, size, rows = config.width, config.embedding_size, config.positions + config.position_offset
+        self.words = nn.Embedding(config.vocab_size, width if size is None else size)
+        self.projection = None if size is None else Linear(size, width)
+        self.types = nn.Embedding(config.token_types, width)
         self.positions, self.global_positions = (
-            nn.Embedding(positions + offset, width) if positions else None for _ in range(2)
+            nn.Embedding(rows, width) if config.absolute else None for _ in range(2)
         )
-        self.norm, self.global_norm = (nn.LayerNorm(width, like.eps) for _ in range(2))
-        self.limit, self.offset, self.usual, self.dropout = positions or None, offset, usual, like.dropout
+        self.norm, self.global_norm = (nn.LayerNorm(width, config.norm_eps) for _ in range(2))
+        self.limit, self.offset = config.positions if config.absolute else None, config.position_offset
+        self.usual, self.dropout = (config.long_type, config.global_type), config.dropout
 
     def forward(self, ids: Tensor, structure: Structure, token_types: Tensor | None = None) -> Tensor:
         long, top = structure.long, structure.globals

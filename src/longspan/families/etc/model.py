@@ -12,13 +12,13 @@ from typing import Any, ClassVar, NamedTuple
 from torch import Tensor, nn
 
 from longspan.engine.relations import Relations
-from longspan.errors import bad, whole
+from longspan.errors import bad, one_of, whole
 from longspan.families import backbone
 from longspan.families.attention_spec import AttentionSpec, LayerSpecs
 from longspan.families.backbone import Backbone
 from longspan.families.config import LARGEST, EncoderConfig, GlobalTokenUse, Units
 from longspan.families.etc.embeddings import StreamEmbeddings
-from longspan.families.etc.layers import PROJECTIONS, SHARING, StreamPlans, TwoStreamAttention, TwoStreamLayer
+from longspan.families.etc.layers import PROJECTIONS, SHARING, StreamPlans, TwoStreamLayer
 from longspan.layout import Layout
 from longspan.patterns import Belongs, Full, Pattern, SameTag, ToGlobal, Window
 from longspan.structure.structure import SEGMENT, Structure, Words
@@ -82,15 +82,13 @@ class EtcConfig(EncoderConfig):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        whole("token_types", self.token_types, 1)
-        whole("radius", self.radius, 1)
-        whole("distance", self.distance, 0)
+        for name in ("token_types", "radius", "most_globals"):
+            whole(name, getattr(self, name), 1)
+        for name in ("distance", "block"):
+            whole(name, getattr(self, name), 0)
         whole("relative", self.relative, 0, most=LARGEST)
-        whole("block", self.block, 0)
-        whole("most_globals", self.most_globals, 1)
-        for name, known in (("sharing", SHARING), ("units", UNITS)):
-            if getattr(self, name) not in known:
-                raise bad(name, f"one of {', '.join(known)}", getattr(self, name))
+        one_of("sharing", self.sharing, SHARING)
+        one_of("units", self.units, UNITS)
         if self.buckets:
             raise bad("buckets", "0 in an ETC", self.buckets, "It has labels of its own: see `distance`.")
         for name in ("norm_first", "rescale_embeddings", "activation_dropout"):
@@ -217,16 +215,8 @@ class Etc(Backbone):
     def __init__(self, config: EtcConfig) -> None:
         super().__init__()
         self.config = config
-        self.embeddings = StreamEmbeddings(
-            config.layer_config,
-            vocab=config.vocab_size,
-            token_types=config.token_types,
-            usual=(config.long_type, config.global_type),
-            positions=config.positions if config.absolute else 0,
-            offset=config.position_offset,
-            embedding_size=config.embedding_size,
-        )
-        self.layers = nn.ModuleList(_layer(config) for _ in range(config.layers))
+        self.embeddings = StreamEmbeddings(config)
+        self.layers = nn.ModuleList(TwoStreamLayer(config) for _ in range(config.layers))
         backbone.init_weights(self, config.init_std)
 
     def forward(self, ids: Tensor, layout: Layout, token_types: Tensor | None = None) -> Tensor:
@@ -254,17 +244,3 @@ class Etc(Backbone):
             projections=PROJECTIONS[config.sharing],
         )
         return Streams(x[: layout.size], x[layout.size :], used)
-
-
-def _layer(config: EtcConfig) -> TwoStreamLayer:
-    attention = TwoStreamAttention(
-        config.width,
-        config.heads,
-        sharing=config.sharing,
-        share_out=config.share_out,
-        relative=config.relative,
-        dropout=config.attention_dropout,
-    )
-    return TwoStreamLayer(
-        config.layer_config, attention, config.feed_forward, share_feed_forward=config.share_feed_forward
-    )
