@@ -15,17 +15,17 @@ PROBLEMS = {
 }
 
 
-def read_labels(raw: Raw, given: int | Sequence[str] | None = None) -> tuple[str, ...]:
-    """The names of the classes: those `given`, or the file's, or LABEL_0, LABEL_1 and so on.
+def read_labels(raw: Raw, labels: int | Sequence[str] | None = None) -> tuple[str, ...]:
+    """The names of the classes: those of `labels`, or the file's, or LABEL_0, LABEL_1 and so on.
 
     >>> read_labels({"id2label": {"0": "no", "1": "yes"}})
     ('no', 'yes')
     """
-    if isinstance(given, int):
+    if isinstance(labels, int):
         stored = _stored(raw)
-        return stored if len(stored) == given else _numbered(whole("labels", given, 1, most=MOST))
-    if given is not None:
-        return _checked(given)
+        return stored if len(stored) == labels else _numbered(whole("labels", labels, 1, most=MOST))
+    if labels is not None:
+        return _checked(labels)
     return _stored(raw)
 
 

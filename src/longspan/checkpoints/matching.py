@@ -82,8 +82,8 @@ def match_weights(model: TaskModel, table: KeyTable, weights: Weights, *, unused
         if len(present) < len(keys):
             result.missing[name] = tuple(key for key in keys if table.find(key, shapes, tied=tied) is None)
             continue
-        wanted = (parameter.shape[0] // len(keys), *parameter.shape[1:])
-        wrong = [(key, shapes[key][0], wanted) for key in present if shapes[key][0] != wanted]
+        model_shape = (parameter.shape[0] // len(keys), *parameter.shape[1:])
+        wrong = [(key, shapes[key][0], model_shape) for key in present if shapes[key][0] != model_shape]
         if wrong:
             result.mismatched[name] = wrong[0]
         else:
@@ -108,13 +108,13 @@ def settle(match: Match, place: Path, *, ignore_mismatched_sizes: bool) -> list[
     if absent:
         repair = "Is the model of another family or size?"
         raise refused(place, f"it lacks {len(absent)} tensors of the backbone, such as {absent[0]!r}", repair)
-    for name, (key, stored_shape, wanted) in match.mismatched.items():
+    for name, (key, stored_shape, model_shape) in match.mismatched.items():
         if _in_backbone(name) or not ignore_mismatched_sizes:
             repair = (
                 "" if _in_backbone(name) else "Pass ignore_mismatched_sizes=True to draw such weights anew."
             )
             raise refused(
-                place, f"{key!r} has the shape {stored_shape}, but the config asks for {wanted}", repair
+                place, f"{key!r} has the shape {stored_shape}, but the config asks for {model_shape}", repair
             )
     drawn = [name for name in (*match.missing, *match.mismatched) if name not in match.sources]
     if drawn:

@@ -72,8 +72,8 @@ class KeyTable:
         """How a file spells `key`: so, by its old name, or by the name of what it is tied to."""
         partners = [self.key(b) for a, b in self.ties.items() if self.key(a) == key]
         others = [self.key(a) for a, b in self.ties.items() if self.key(b) == key]
-        wanted = [*partners, key] if tied else [key, *partners]
-        for name in [*wanted, *others]:
+        spellings = [*partners, key] if tied else [key, *partners]
+        for name in [*spellings, *others]:
             for spelling in (name, *(name.replace(new, old) for new, old in _OLD.items() if new in name)):
                 if spelling in present:
                     return spelling

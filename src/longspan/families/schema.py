@@ -61,7 +61,7 @@ def shared(config: EncoderConfig) -> dict[str, Any]:
     return fields_of | {"pad_token_id": config.pad_id, "max_position_embeddings": rows}
 
 
-def made(
+def build_config(
     kind: type[C], read: Mapping[str, Any], names: Mapping[str, str] = FIELDS, file: str = "config.json"
 ) -> C:
     """The config of these fields; its errors name them as the file does."""

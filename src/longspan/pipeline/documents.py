@@ -131,17 +131,17 @@ def prepare(
 
 
 def _marks(
-    model: TaskModel, rules: ReadingRules, encodings: Sequence[Encoding], asked: GlobalTokens | None
+    model: TaskModel, rules: ReadingRules, encodings: Sequence[Encoding], global_tokens: GlobalTokens | None
 ) -> list[BoolArray]:
     """Which tokens are global: those the user chose, else what suits the task."""
     use = model.config.global_tokens
-    if asked is not None and use == "none":
+    if global_tokens is not None and use == "none":
         repair = "Leave it out, or use a Longformer or BigBird."
-        raise bad("global_tokens", "None for a model without global tokens", asked, repair)
-    if asked is None:
-        asked = rules.global_tokens if use == "by task" else "none"
+        raise bad("global_tokens", "None for a model without global tokens", global_tokens, repair)
+    if global_tokens is None:
+        global_tokens = rules.global_tokens if use == "by task" else "none"
     marks = []
-    for encoding, chosen in zip(encodings, Globals.of(asked).resolve(encodings), strict=True):
+    for encoding, chosen in zip(encodings, Globals.of(global_tokens).resolve(encodings), strict=True):
         marked = np.zeros(len(encoding), bool)
         marked[list(chosen)] = True
         marks.append(marked)

@@ -134,8 +134,8 @@ class Structure:
             ids = np.full(int(counts.sum()), words.sentence)
             if "paragraph" in tags:
                 ids[_slots(layout, tags["paragraph"], counts)[1]] = words.paragraph
-            asked = np.where(layout.sites.marked, tags.get("parent", -1), -1)
-            ids[_slots(layout, asked, counts)[1]] = words.question
+            questions = np.where(layout.sites.marked, tags.get("parent", -1), -1)
+            ids[_slots(layout, questions, counts)[1]] = words.question
         else:
             tags["parent"], counts, ids = _blocks(layout, whole("block", block, 0), most, words)
         own = {SEGMENT: _segments(layout, tags, counts)} if SEGMENT in tags else {}

@@ -55,11 +55,11 @@ def prompts(prompt: object, choices: object) -> Inputs:
         return inputs.dicts("prompt", prompt, ("prompt", "choices"), _offered)
     if isinstance(prompt, str):
         return Inputs([_offered("", prompt, choices)], ["prompt"], single=True)
-    asked = inputs.listed("prompt", prompt, "a text or a list of texts")
+    texts = inputs.listed("prompt", prompt, "a text or a list of texts")
     offered = inputs.listed("choices", choices, "a list of lists")
-    if len(asked) != len(offered):
-        raise bad("choices", f"one list for each of the {len(asked)} prompts", f"{len(offered)} lists")
-    items = [_offered(f"[{i}]", *both) for i, both in enumerate(zip(asked, offered, strict=True))]
+    if len(texts) != len(offered):
+        raise bad("choices", f"one list for each of the {len(texts)} prompts", f"{len(offered)} lists")
+    items = [_offered(f"[{i}]", *both) for i, both in enumerate(zip(texts, offered, strict=True))]
     return Inputs(items, [f"prompt[{i}]" for i in range(len(items))], single=False)
 
 

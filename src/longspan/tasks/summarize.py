@@ -108,7 +108,7 @@ def own_style(config: Mapping[str, Any], generation: Mapping[str, Any]) -> dict[
 
 
 def combined(
-    asked: Mapping[str, Any], own: Mapping[str, Any], *, positions: int, vocab: int
+    chosen: Mapping[str, Any], own: Mapping[str, Any], *, positions: int, vocab: int
 ) -> GenerationConfig:
     """What was asked for, and else the model's own way, which gives way where the two do not go together.
 
@@ -116,28 +116,28 @@ def combined(
     >>> combined({"max_new_tokens": 20}, own, positions=1024, vocab=9).min_new_tokens
     20
     """
-    asked = {name: value for name, value in asked.items() if value is not None}
+    chosen = {name: value for name, value in chosen.items() if value is not None}
     usual = {"num_beams": 1, "max_new_tokens": MAX_NEW_TOKENS, "min_new_tokens": 0}
     config = usual | {"num_return_sequences": 1, "do_sample": False} | dict(own)
     try:
         most, least, beams = (
             whole(name, config[name], 0) for name in ("max_new_tokens", "min_new_tokens", "num_beams")
         )
-        if asked.get("max_new_tokens") is not None:
-            config["min_new_tokens"] = min(least, whole("max_new_tokens", asked["max_new_tokens"], 1))
-        floor = whole("min_new_tokens", asked.get("min_new_tokens", 0), 0)
+        if chosen.get("max_new_tokens") is not None:
+            config["min_new_tokens"] = min(least, whole("max_new_tokens", chosen["max_new_tokens"], 1))
+        floor = whole("min_new_tokens", chosen.get("min_new_tokens", 0), 0)
         config["max_new_tokens"] = min(positions, max(most, floor))
-        if asked.get("do_sample"):
+        if chosen.get("do_sample"):
             config["num_beams"] = 1
-        elif "num_return_sequences" in asked:
-            texts = whole("num_return_sequences", asked["num_return_sequences"], 1)
+        elif "num_return_sequences" in chosen:
+            texts = whole("num_return_sequences", chosen["num_return_sequences"], 1)
             config["num_beams"] = max(beams, texts)
-        config |= asked
+        config |= chosen
         if not config["do_sample"]:
-            config = {name: value for name, value in config.items() if name not in SAMPLING or name in asked}
+            config = {name: value for name, value in config.items() if name not in SAMPLING or name in chosen}
         return GenerationConfig().but(**config).fitting(positions=positions, vocab=vocab)
     except InputError as error:
-        if any(f"`{name}`" in str(error) for name in own if name not in asked):
+        if any(f"`{name}`" in str(error) for name in own if name not in chosen):
             raise InputError(f"{error} The model's own settings are {dict(own)}.") from None
         raise
 
@@ -146,14 +146,14 @@ def with_queries(texts: Sequence[str], query: object) -> list[str]:
     """Documents with the query before them and a blank line between (as in SCROLLS, Shaham et al. 2022)."""
     if query is None:
         return list(texts)
-    wanted = f"one text, or one for each of the {len(texts)} documents"
-    queries = [query] if isinstance(query, str) else inputs.listed("query", query, wanted)
+    requirement = f"one text, or one for each of the {len(texts)} documents"
+    queries = [query] if isinstance(query, str) else inputs.listed("query", query, requirement)
     for one in queries:
         if not isinstance(one, str) or not one.strip():
             raise bad("query", "a text with something in it", one)
     queries = queries * len(texts) if isinstance(query, str) else queries
     if len(queries) != len(texts):
-        raise bad("query", wanted, f"{len(queries)} texts")
+        raise bad("query", requirement, f"{len(queries)} texts")
     return [f"{one}\n\n{text}" for one, text in zip(queries, texts, strict=True)]
 
 
@@ -260,10 +260,10 @@ def summarize(
     """A summary of each document; `style` is what config.json and generation_config.json say of it."""
     model = pipeline.model
     assert isinstance(model, Seq2SeqLM)
-    reading, asked = divided(options)
+    reading, chosen = divided(options)
     settings = pipeline.options.but(**reading)
     sizes = model.backbone.config
-    config = combined(asked, own_style(*style), positions=sizes.positions, vocab=sizes.vocab_size)
+    config = combined(chosen, own_style(*style), positions=sizes.positions, vocab=sizes.vocab_size)
     taken = inputs.documents("texts", texts)
     encodings = pipeline.tokenizer.encode_many(with_queries(taken.items, query))
     documents = prepare(model, SUMMARIZE, taken.names, encodings, settings)

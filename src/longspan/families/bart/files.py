@@ -7,7 +7,7 @@ from longspan.errors import bad, whole
 from longspan.families.base import Family
 from longspan.families.bert.model import BertConfig
 from longspan.families.config import LARGEST, EncoderConfig
-from longspan.families.schema import Raw, flag, made, refuse_unsupported, text
+from longspan.families.schema import Raw, build_config, flag, refuse_unsupported, text
 from longspan.families.seq2seq.model import Seq2SeqConfig
 
 _READING = (
@@ -54,13 +54,13 @@ def read_fields(
 ) -> Seq2SeqConfig:
     """The config of the fields that all have, and of ours for the encoder, `reader`, and the decoder."""
     refuse_unsupported(raw)
-    given = {**defaults, **{name: value for name, value in raw.items() if value is not None}}
-    if isinstance(given["eos_token_id"], list) and len(given["eos_token_id"]) == 1:
-        given["eos_token_id"] = given["eos_token_id"][0]
-    text(given, "activation_function")
-    read, written = ({ours: given[theirs] for theirs, ours in names.items()} for names in (READING, WRITING))
-    encoder = made(kind, read | {"token_types": 0, "norm_eps": 1e-5} | reader, READING)
-    return made(Seq2SeqConfig, written | writer | {"encoder": encoder}, WRITING)
+    known = {**defaults, **{name: value for name, value in raw.items() if value is not None}}
+    if isinstance(known["eos_token_id"], list) and len(known["eos_token_id"]) == 1:
+        known["eos_token_id"] = known["eos_token_id"][0]
+    text(known, "activation_function")
+    read, written = ({ours: known[theirs] for theirs, ours in names.items()} for names in (READING, WRITING))
+    encoder = build_config(kind, read | {"token_types": 0, "norm_eps": 1e-5} | reader, READING)
+    return build_config(Seq2SeqConfig, written | writer | {"encoder": encoder}, WRITING)
 
 
 def length(raw: Raw, name: str, default: int) -> int:

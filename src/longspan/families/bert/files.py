@@ -3,14 +3,14 @@
 from longspan.errors import bad
 from longspan.families.base import PRETRAINING, Family, unlike_bert
 from longspan.families.bert.model import BertConfig
-from longspan.families.schema import Raw, common, flag, made, shared
+from longspan.families.schema import Raw, build_config, common, flag, shared
 
 
 def read(raw: Raw) -> BertConfig:
     """Our config of theirs."""
     known = {name: value for name, value in raw.items() if name != "pad_token_id" or value is not None}
     refuse_decoder(raw)
-    return made(BertConfig, common(known, pad=0, defaults={}, offset=False))
+    return build_config(BertConfig, common(known, pad=0, defaults={}, offset=False))
 
 
 def refuse_decoder(raw: Raw) -> None:

@@ -8,7 +8,7 @@ from longspan.families.base import PRETRAINING, unlike_bert
 from longspan.families.bert.files import BERT
 from longspan.families.bigbird.lengthen import TO_BIGBIRD
 from longspan.families.bigbird.model import BigBirdConfig
-from longspan.families.schema import Raw, common, flag, made, shared, text
+from longspan.families.schema import Raw, build_config, common, flag, shared, text
 
 DEFAULTS = {"vocab_size": 50358, "hidden_act": "gelu_new", "max_position_embeddings": 4096}
 ATTENTION = {"block_sparse": "sparse", "original_full": "full"}
@@ -16,12 +16,12 @@ ATTENTION = {"block_sparse": "sparse", "original_full": "full"}
 
 def read_blocks(raw: Raw) -> dict[str, Any]:
     """Our fields of what is seen."""
-    given = {"attention_type": "block_sparse", "block_size": 64, "num_random_blocks": 3, **raw}
-    kind = one_of("attention_type", text(given, "attention_type"), ATTENTION)
+    known = {"attention_type": "block_sparse", "block_size": 64, "num_random_blocks": 3, **raw}
+    kind = one_of("attention_type", text(known, "attention_type"), ATTENTION)
     return {
         "attention_type": ATTENTION[kind],
-        "block": whole("block_size", given["block_size"], 1),
-        "random_blocks": whole("num_random_blocks", given["num_random_blocks"], 0),
+        "block": whole("block_size", known["block_size"], 1),
+        "random_blocks": whole("num_random_blocks", known["num_random_blocks"], 0),
     }
 
 
@@ -49,7 +49,7 @@ def unlike_blocks(config: BigBirdConfig) -> str | None:
 
 def read(raw: Raw) -> BigBirdConfig:
     """Our config of theirs."""
-    return made(
+    return build_config(
         BigBirdConfig,
         common(raw, pad=0, defaults=DEFAULTS, offset=False)
         | read_blocks(raw)

@@ -137,8 +137,8 @@ def _renamed(module: str) -> list[str]:
     """What a module of the original code is called; itself if it is none of the model's."""
     numbered, general = _LAYER.search(module), _LAYER.sub("layer_#", module)
     number = numbered[1] if numbered else ""
-    found = (dict(zip(ORIGINAL[ours], names, strict=True)).get(general) for ours, names in BACKBONE.items())
-    return [f"{BART.prefix}{name.replace('#', number)}" for name in found if name] or [module]
+    renamed = (dict(zip(ORIGINAL[ours], names, strict=True)).get(general) for ours, names in BACKBONE.items())
+    return [f"{BART.prefix}{name.replace('#', number)}" for name in renamed if name] or [module]
 
 
 BIGBIRD_PEGASUS = replace(

@@ -22,9 +22,9 @@ SAME = ("vocab_size", "max_position_embeddings", "initializer_range", "pad_token
 def read(raw: Raw) -> BertConfig:
     """Our config of theirs; a sinusoidal table is stored like any other."""
     flag(raw, "sinusoidal_pos_embds", False)
-    given = {name: raw[name] for name in SAME if name in raw}
-    given |= {bert: raw[name] for name, bert in NAMES.items() if name in raw}
-    return read_bert({"num_hidden_layers": 6, **given, "type_vocab_size": 1, "layer_norm_eps": 1e-12})
+    known = {name: raw[name] for name in SAME if name in raw}
+    known |= {bert: raw[name] for name, bert in NAMES.items() if name in raw}
+    return read_bert({"num_hidden_layers": 6, **known, "type_vocab_size": 1, "layer_norm_eps": 1e-12})
 
 
 DISTILBERT = replace(
