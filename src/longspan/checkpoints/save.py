@@ -41,9 +41,8 @@ def save_model(
 ) -> None:
     """Weights and config.json; `extra` is the one that it was loaded with, whose unknown fields are kept."""
     if is_quantized(model):
-        raise bad(
-            "model", "of floating-point weights to be saved", "int8", "Save it without precision='int8'."
-        )
+        repair = "Save it without precision='int8'."
+        raise bad("model", "of floating-point weights to be saved", "int8", repair)
     if not isinstance(model, TaskModel):
         model = TaskModel(model, PoolingHead(model.config.encoder.width), BARE)
     place, raw, ending = Path(folder), dict(extra or {}), model.architecture

@@ -74,9 +74,8 @@ def _kind(module: dict[str, Any], path: Path) -> str:
     stated = module.get("type")
     match = _TYPE.fullmatch(stated) if isinstance(stated, str) else None
     if match is None:
-        raise refused(
-            path, f"it names a module of the type {stated!r}", "Longspan runs no code of a checkpoint."
-        )
+        repair = "Longspan runs no code of a checkpoint."
+        raise refused(path, f"it names a module of the type {stated!r}", repair)
     return match[1]
 
 
@@ -97,11 +96,9 @@ def _pooling(place: Path) -> str:
     path = inside(place, "config.json")
     raw = read_json(path)
     if "pooling_mode" in raw:
-        chosen = raw["pooling_mode"]
-        chosen = [chosen] if isinstance(chosen, str) else chosen
-        chosen = (
-            ["first" if mode == "cls" else mode for mode in chosen] if isinstance(chosen, list) else [chosen]
-        )
+        stated = raw["pooling_mode"]
+        modes = stated if isinstance(stated, list) else [stated]
+        chosen = ["first" if mode == "cls" else mode for mode in modes]
     else:
         chosen = [ours for mode, ours in _MODES.items() if raw.get(mode) is True]
     if len(chosen) != 1 or chosen[0] not in POOLINGS:

@@ -111,10 +111,9 @@ class Family:
     def table(self, ending: str, prefix: str) -> KeyTable:
         """The key table of Hugging Face's files for a class."""
         self.check(ending)
-        tied = "decoder" in self.heads[ending]
-        return KeyTable(
-            prefix, self.heads[ending], {**(self.ties if tied else {}), **self.backbone_ties}, self.backbone
-        )
+        head = self.heads[ending]
+        ties = {**(self.ties if "decoder" in head else {}), **self.backbone_ties}
+        return KeyTable(prefix, head, ties, self.backbone)
 
     def own_table(self, ending: str, head: str, config: ModelConfig) -> KeyTable:
         """The key table of files of our own type, where `head` precedes the names of the head's tensors.

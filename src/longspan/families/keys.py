@@ -63,10 +63,8 @@ class KeyTable:
         if self.backbone is None:
             return (f"{self.prefix}{rest}",)
         numbered = _LAYER.search(module)
-        general, number = _LAYER.sub("layers.#.", module), numbered[1] if numbered else ""
-        return tuple(
-            f"{self.prefix}{theirs.replace('#', number)}.{leaf}" for theirs in self.backbone[general]
-        )
+        names, number = self.backbone[_LAYER.sub("layers.#.", module)], numbered[1] if numbered else ""
+        return tuple(f"{self.prefix}{theirs.replace('#', number)}.{leaf}" for theirs in names)
 
     def find(self, key: str, present: Collection[str], *, tied: bool) -> str | None:
         """How a file spells `key`: so, by its old name, or by the name of what it is tied to."""

@@ -29,10 +29,8 @@ class Short:
     def require(self, fits: bool, requirement: str) -> None:
         """Raise unless the source fits what a family asks for."""
         if not fits:
-            kind = self.config.family + (
-                "" if self.config.embedding_size is None else " with small embeddings"
-            )
-            raise bad("source", requirement, kind)
+            small = "" if self.config.embedding_size is None else " with small embeddings"
+            raise bad("source", requirement, self.config.family + small)
 
     def fields(self, **changes: Any) -> dict[str, Any]:
         """The fields that the new config has in common with the old one, with its new length."""

@@ -69,11 +69,8 @@ def build_config(
         return kind(**read)
     except InputError as error:
         message = str(error)
-        for theirs, ours in (
-            *names.items(),
-            ("max_position_embeddings", "positions"),
-            ("pad_token_id", "pad_id"),
-        ):
+        also = {"max_position_embeddings": "positions", "pad_token_id": "pad_id"}
+        for theirs, ours in (*names.items(), *also.items()):
             message = message.replace(f"`{ours}`", f"`{theirs}`")
         raise InputError(f"{message} It stands in {file}.") from None
 
@@ -122,9 +119,7 @@ def read_own(kind: type[C], raw: Raw, under: str = OWN, **known: Any) -> C:
     stored = raw.get(under)
     if not isinstance(stored, dict):
         raise bad(under, "the fields of a Longspan model", stored)
-    ours = {
-        DISK_NAMES.get(field.name, field.name): field for field in fields(kind) if field.name not in known
-    }
+    ours = {DISK_NAMES.get(one.name, one.name): one for one in fields(kind) if one.name not in known}
     for name, value in stored.items():
         if name not in ours:
             raise bad(f"{under}.{name[:80]}", f"one of {', '.join(ours)}", "another word", "Update Longspan.")

@@ -81,10 +81,9 @@ def check(
         raise bad("ids", f"of shape ({layout.size},), one for each row", tuple(ids.shape))
     longest = int(layout.sites.position.max(initial=-1)) + 1
     if limit is not None and longest > limit:
-        repair = (
-            "Read it in windows (overflow='window'), cut it (overflow='truncate'), or lengthen the model."
-        )
-        raise bad("document", f"at most {limit} tokens long, as many as there are positions", longest, repair)
+        ways = "Read it in windows (overflow='window'), cut it (overflow='truncate')"
+        room = f"at most {limit} tokens long, as many as there are positions"
+        raise bad("document", room, longest, f"{ways}, or lengthen the model.")
     if token_types is not None and types is None:
         raise bad("token_types", "None, as the model has none", tuple(token_types.shape))
     for name, column, table in (("ids", ids, words), ("token_types", token_types, types)):

@@ -52,10 +52,8 @@ class Slots:
         far = 2 * np.abs(tap - (kernel - 1) // 2) + (tap > (kernel - 1) // 2)
         nearest, first = np.where(exists, far, far.max() + 1).argmin(axis=1), exists.argmax(axis=1)
         centre, first = (np.take_along_axis(rows, at[:, None], axis=1) for at in (nearest, first))
-        rows = np.where(exists, rows, centre)
-        return Slots(
-            slots, *(torch.from_numpy(column) for column in (rows, exists, centre[:, 0], first[:, 0]))
-        )
+        columns = np.where(exists, rows, centre), exists, centre[:, 0], first[:, 0]
+        return Slots(slots, *map(torch.from_numpy, columns))
 
     def to(self, device: torch.device) -> "Slots":
         """The same slots with their rows on a device."""

@@ -95,9 +95,8 @@ class Document:
     def joined(self, outputs: Sequence[FloatArray]) -> tuple[IntArray, FloatArray]:
         """The tokens that were read, and the pieces' outputs for them."""
         rows = np.concatenate([piece.rows[piece.owned] for piece in self.pieces])
-        values = np.concatenate(
-            [value[piece.owned] for piece, value in zip(self.pieces, outputs, strict=True)]
-        )
+        pairs = zip(self.pieces, outputs, strict=True)
+        values = np.concatenate([value[piece.owned] for piece, value in pairs])
         order = np.argsort(rows)
         return rows[order], values[order]
 
@@ -190,9 +189,8 @@ def _in_blocks(name: str, plain: Encoding, blocks: Blocks, limit: int, options: 
     while size - cuts[-1] > limit:
         reach = starts[(starts > cuts[-1]) & (starts <= cuts[-1] + limit)]
         cuts.append(int(reach[-1]) if reach.size else cuts[-1] + limit)
-    return Document(
-        encoding, begins, [Piece(np.arange(a, b), np.ones(b - a, bool)) for a, b in pairwise([*cuts, size])]
-    )
+    pieces = [Piece(np.arange(a, b), np.ones(b - a, bool)) for a, b in pairwise([*cuts, size])]
+    return Document(encoding, begins, pieces)
 
 
 def _shortened(encoding: Encoding, part: int | None) -> IntArray:

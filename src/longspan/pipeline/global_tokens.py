@@ -93,9 +93,8 @@ class Globals:
 
     def _by_spans(self, encodings: Sequence[Encoding]) -> list[tuple[int, ...]]:
         touched: list[set[int]] = [set() for _ in encodings]
-        for source, (name, stretches) in enumerate(
-            {"spans": self.spans, "pair_spans": self.pair_spans}.items()
-        ):
+        for source, name in enumerate(("spans", "pair_spans")):
+            stretches = getattr(self, name)
             lists = _each(name, stretches or (), encodings, flat=_is_span)
             for tokens, spans, encoding in zip(touched, lists, encodings, strict=True):
                 for span in spans:

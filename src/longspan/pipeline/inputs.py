@@ -83,11 +83,11 @@ def listed(name: str, value: object, requirement: str) -> list[Any]:
 def prompts_by_name(value: object) -> dict[str, str]:
     """What is put before texts, by name."""
     prompts = {} if value is None else value
-    if not isinstance(prompts, Mapping) or not all(
+    if isinstance(prompts, Mapping) and all(
         isinstance(part, str) for item in prompts.items() for part in item
     ):
-        raise bad("prompts", "texts by name", value)
-    return dict(prompts)
+        return dict(prompts)
+    raise bad("prompts", "texts by name", value)
 
 
 def dicts(

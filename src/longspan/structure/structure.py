@@ -179,9 +179,8 @@ def _structure(
     }
     long = Layout(replace(site, marked=np.zeros(layout.size, bool), tags=placed), layout.lengths)
     top = Layout.packed(counts, start=layout.lengths.tolist(), tags=own)
-    return Structure(
-        long, Layout(replace(top.sites, marked=np.ones(top.size, bool)), top.lengths), words, types
-    )
+    top = Layout(replace(top.sites, marked=np.ones(top.size, bool)), top.lengths)
+    return Structure(long, top, words, types)
 
 
 def _counts(layout: Layout, tags: Mapping[str, IntArray]) -> IntArray:

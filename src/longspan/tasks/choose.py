@@ -67,9 +67,8 @@ def _offered(place: str, prompt: object, choices: object) -> tuple[str, list[str
     offered = inputs.listed("choices" + place, choices, "a list of texts")
     if not offered:
         raise bad("choices" + place, "a list of at least one text", offered)
-    return inputs.string("prompt" + place, prompt), [
-        inputs.string("choices" + place, choice) for choice in offered
-    ]
+    texts = [inputs.string("choices" + place, choice) for choice in offered]
+    return inputs.string("prompt" + place, prompt), texts
 
 
 def loss(scores: Tensor, counts: Sequence[int], right: Tensor) -> Tensor:

@@ -36,10 +36,8 @@ class Guess(TypedDict):
 def build(backbone: Backbone, *, labels: int = 2) -> TaskModel:
     """A model with a new head."""
     c, ending = backbone.config.encoder, "ForMaskedLM"
-    act = c.activation_in_head(ending)
-    return TaskModel(
-        backbone, MaskedLanguageHead(c.width, backbone.word_embeddings, act=act, eps=c.norm_eps), ending
-    )
+    words, act = backbone.word_embeddings, c.activation_in_head(ending)
+    return TaskModel(backbone, MaskedLanguageHead(c.width, words, act=act, eps=c.norm_eps), ending)
 
 
 def words(model: TaskModel, batch: Batch, rows: Tensor) -> Tensor:

@@ -50,7 +50,7 @@ class BertConfig(EncoderConfig):
 
     def attention(self, layout: Layout, *, training: bool = False) -> LayerSpecs:
         name = "all tokens" if self.radius is None else "window"
-        return ((AttentionSpec(name=name, pattern=self.pattern, queries=layout, keys=layout),),) * self.layers
+        return ((AttentionSpec.within(name, self.pattern, layout),),) * self.layers
 
     def backbone(self) -> Encoder:
         return Bert(self)

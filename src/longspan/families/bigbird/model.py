@@ -79,10 +79,9 @@ class BigBirdConfig(EncoderConfig):
         drawn = ("hf-train" if training else "hf-eval") if self.random == "hf" else self.random
         table = max(self.positions // self.block, 1) * self.block
         seed = 0 if drawn in ("hf-eval", "none") else layer  # where nothing is drawn, all layers share a plan
-        randoms = RandomBlocks(
-            self.block, self.random_blocks, drawn, seed=seed, table=table, heads=self.heads
-        )
-        blocks = (BlockWindow(self.block) | GlobalBlocks(self.block)) + randoms
+        size, heads = self.block, self.heads
+        randoms = RandomBlocks(size, self.random_blocks, drawn, seed=seed, table=table, heads=heads)
+        blocks = (BlockWindow(size) | GlobalBlocks(size)) + randoms
         return ByLength(self.short, Full(), blocks | GlobalTokens() if marked else blocks)
 
     @property
@@ -96,10 +95,7 @@ class BigBirdConfig(EncoderConfig):
     def attention(self, layout: Layout, *, training: bool = False) -> LayerSpecs:
         marked = bool(layout.marked_rows.size)
         patterns = (self.pattern(layer, training=training, marked=marked) for layer in range(self.layers))
-        return tuple(
-            (AttentionSpec(name="blocks", pattern=pattern, queries=layout, keys=layout),)
-            for pattern in patterns
-        )
+        return tuple((AttentionSpec.within("blocks", pattern, layout),) for pattern in patterns)
 
     def backbone(self) -> "BigBird":
         return BigBird(self)

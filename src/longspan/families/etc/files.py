@@ -63,9 +63,8 @@ def read(raw: Raw) -> EtcConfig:
     width = whole("hidden_size", known["hidden_size"], 1, most=LARGEST)
     heads = whole("num_attention_heads", known["num_attention_heads"], 1, most=LARGEST)
     if known["att_size_per_head"] not in (None, width / heads):
-        raise bad(
-            "att_size_per_head", f"null or {width // heads}, width over heads", known["att_size_per_head"]
-        )
+        requirement = f"null or {width // heads}, width over heads"
+        raise bad("att_size_per_head", requirement, known["att_size_per_head"])
     distance = whole("relative_pos_max_distance", known["relative_pos_max_distance"], 0, most=LARGEST)
     labels = known["relative_vocab_size"]
     positions = whole("max_absolute_position_embeddings", known["max_absolute_position_embeddings"], 0)

@@ -6,7 +6,7 @@ Scores are told how far apart two tokens of one stream are, and which token belo
 BigBird-ETC (Zaheer et al. 2020) is the same model with other sizes.
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, ClassVar, NamedTuple
 
 from torch import Tensor, nn
@@ -133,12 +133,9 @@ class EtcConfig(EncoderConfig):
     def stream_specs(self, structure: Structure) -> tuple[AttentionSpec, AttentionSpec]:
         """The attentions of a layer: what tokens see, and what global tokens see."""
         used = structure.flat() if self.flat else structure
-        return (
-            AttentionSpec(name="tokens", pattern=self.long_pattern, queries=used.long, keys=used.joined),
-            AttentionSpec(
-                name="global tokens", pattern=self.global_pattern, queries=used.globals, keys=used.joined
-            ),
-        )
+        tokens = AttentionSpec.within("tokens", self.long_pattern, used.joined)
+        top = AttentionSpec.within("global tokens", self.global_pattern, used.joined)
+        return replace(tokens, queries=used.long), replace(top, queries=used.globals)
 
     @property
     def exact_up_to(self) -> int:

@@ -35,23 +35,20 @@ def read(raw: Raw) -> Seq2SeqConfig:
         "radius": radii(raw, layers, one_sided=original),
         "dilation": dilation(raw, layers) if original else 1,
     }
-    return bart.read_fields(
-        raw, bart.DEFAULTS, LongformerConfig, encoder, positions=bart.length(raw, POSITIONS[1], 1024)
-    )
+    positions = bart.length(raw, POSITIONS[1], 1024)
+    return bart.read_fields(raw, bart.DEFAULTS, LongformerConfig, encoder, positions=positions)
 
 
 def without_first_rows(raw: Raw, weights: Weights) -> Weights:
     """The weights of a LED; allenai's keep two rows before position 0, as BART does, which are never read."""
     if not is_original(raw):
         return weights
-    tables = {name for name in weights.shapes if name.endswith(".embed_positions.weight")}
+    rows, tables = bart.BEFORE, {name for name in weights if name.endswith(".embed_positions.weight")}
     shapes = {
-        name: ((shape[0] - bart.BEFORE, *shape[1:]), dtype) if name in tables else (shape, dtype)
+        name: ((shape[0] - rows, *shape[1:]), dtype) if name in tables else (shape, dtype)
         for name, (shape, dtype) in weights.shapes.items()
     }
-    return Weights(
-        [Part(shapes, lambda name: weights[name][bart.BEFORE :] if name in tables else weights[name])]
-    )
+    return Weights([Part(shapes, lambda name: weights[name][rows:] if name in tables else weights[name])])
 
 
 def write(config: Seq2SeqConfig) -> dict[str, Any]:

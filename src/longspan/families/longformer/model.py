@@ -1,7 +1,7 @@
 """Longformer: a sliding window in every layer, and a few global tokens (Beltagy, Peters, Cohan 2020)."""
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, ClassVar
 
 from torch import nn
@@ -53,9 +53,8 @@ class LongformerConfig(EncoderConfig):
         for layer in range(self.layers):
             heads = self.pattern(layer).heads_declared
             if heads not in (None, self.heads):
-                raise bad(
-                    f"dilation[{layer}]", f"one number, or one for each of the {self.heads} heads", heads
-                )
+                requirement = f"one number, or one for each of the {self.heads} heads"
+                raise bad(f"dilation[{layer}]", requirement, heads)
 
     @property
     def radii(self) -> tuple[int, ...]:
@@ -76,14 +75,10 @@ class LongformerConfig(EncoderConfig):
         if layout.marked_rows.size and not self.share_global_projections:
             rows = layout.take(layout.marked_rows)
             summary = "Marked tokens see the whole document, by projections of their own."
-            spec = AttentionSpec(
-                name="global rows", pattern=Full(), queries=rows, keys=layout, summary=summary
-            )
-            apart = (spec,)
-        return tuple(
-            (AttentionSpec(name="window", pattern=self.pattern(i), queries=layout, keys=layout), *apart)
-            for i in range(self.layers)
-        )
+            spec = AttentionSpec.within("global rows", Full(), layout, summary)
+            apart = (replace(spec, queries=rows),)
+        patterns = map(self.pattern, range(self.layers))
+        return tuple((AttentionSpec.within("window", pattern, layout), *apart) for pattern in patterns)
 
     @property
     def exact_up_to(self) -> int:

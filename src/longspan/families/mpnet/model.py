@@ -41,9 +41,7 @@ class MPNetConfig(EncoderConfig):
         return True
 
     def attention(self, layout: Layout, *, training: bool = False) -> LayerSpecs:
-        return (
-            (AttentionSpec(name="all tokens", pattern=Full(), queries=layout, keys=layout),),
-        ) * self.layers
+        return ((AttentionSpec.within("all tokens", Full(), layout),),) * self.layers
 
     def backbone(self) -> "MPNet":
         return MPNet(self)

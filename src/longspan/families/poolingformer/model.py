@@ -121,9 +121,9 @@ class PoolingformerConfig(LongformerConfig):
         return self.two_level
 
     def attention(self, layout: Layout, *, training: bool = False) -> LayerSpecs:
-        slots, grid = layout.pool(self.kernel, self.stride), (self.kernel, self.stride)
-        pooled = AttentionSpec(
-            name="pooled", pattern=self.wide_pattern, queries=layout, keys=slots, pooled=grid
+        grid = self.kernel, self.stride
+        pooled = replace(
+            AttentionSpec.within("pooled", self.wide_pattern, layout), keys=layout.pool(*grid), pooled=grid
         )
         near = super().attention(layout)
         both = [(pooled, *specs) if self.mix else (*specs, pooled) for specs in near]  # as they are computed
@@ -165,10 +165,8 @@ class PoolingformerAttention(LongformerAttention):
         q, k, v = qkv.view(len(x), 3, self.heads, -1).unbind(1)  # (N, 3C) -> (N, H, D)
         near = attention(q, k, v, pairs, terms=biases, dropout=fresh_dropout(self)).flatten(1)
         near = self.global_projections.write(near, x, global_rows, biases)
-        context: Tensor = self.second(
-            x, near, qkv, self.qkv, pooled, biases, dropout=fresh_dropout(self), scratch=scratch
-        )
-        return context
+        dropout = fresh_dropout(self)
+        return self.second(x, near, qkv, self.qkv, pooled, biases, dropout=dropout, scratch=scratch)  # type: ignore[no-any-return]
 
 
 class Poolingformer(Encoder):
@@ -200,9 +198,8 @@ class Poolingformer(Encoder):
         slots = Slots.of(layout, config.kernel, config.stride)
         inputs = []
         for layer in named:
-            pooled = (
-                [PooledKeys(slots, layer["pooled"].plan(config.heads, labels))] if "pooled" in layer else []
-            )
+            far = [layer["pooled"]] if "pooled" in layer else []
+            pooled = [PooledKeys(slots, spec.plan(config.heads, labels)) for spec in far]
             inputs.append((layer["window"].plan(config.heads, labels), rows, biases, *pooled))
         return inputs
 

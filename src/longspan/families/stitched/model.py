@@ -66,10 +66,8 @@ class StitchedConfig(BertConfig):
     def attention(self, layout: Layout, *, training: bool = False) -> LayerSpecs:
         blocks = blocks_of(layout)
         summary = "A token sees its own block, as if that were the document."
-        within = AttentionSpec(
-            name="within blocks", pattern=Full(), queries=blocks, keys=blocks, summary=summary
-        )
-        across = AttentionSpec(name="across blocks", pattern=self.pattern, queries=layout, keys=layout)
+        within = AttentionSpec.within("within blocks", Full(), blocks, summary)
+        across = AttentionSpec.within("across blocks", self.pattern, layout)
         return ((within,),) * (self.layers - self.stitching) + ((across,),) * self.stitching
 
     @property
