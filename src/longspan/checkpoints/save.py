@@ -90,11 +90,8 @@ def _tensors(model: TaskModel, table: KeyTable) -> dict[str, Tensor]:
 def _unused(model: TaskModel, table: KeyTable, modules: tuple[str, ...]) -> dict[str, Tensor]:
     """Modules that the class holds but does not use: as they were loaded, else new, lest they are missed."""
     width, dtype = model.config.width, model.backbone.word_embeddings.weight.dtype
-    new = {
-        "weight": torch.randn(width, width, generator=torch.Generator().manual_seed(0))
-        * model.config.init_std,
-        "bias": torch.zeros(width),
-    }
+    weight = torch.randn(width, width, generator=torch.Generator().manual_seed(0)) * model.config.init_std
+    new = {"weight": weight, "bias": torch.zeros(width)}
     return {
         table.key(f"{module}.{leaf}"): model.spare.get(f"{module}.{leaf}", fresh).to(dtype)
         for module in modules

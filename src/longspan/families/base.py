@@ -118,7 +118,7 @@ class Family:
     def own_table(self, ending: str, head: str, config: ModelConfig) -> KeyTable:
         """The key table of files of our own type, where `head` precedes the names of the head's tensors.
 
-        The names are ours: what Hugging Face would compute differently, it shall not find by its names either.
+        The names are ours: what Hugging Face would compute differently, it shall not find by its own names.
         """
         self.check(ending)
         modules = {ours: self.own_modules.get(ours, ours) for ours in self.heads[ending]}

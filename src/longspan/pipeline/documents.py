@@ -117,16 +117,10 @@ def prepare(
         repair = f"There is no way to {rules.name} a document window by window."
         raise bad("overflow", "'error' or 'truncate'", "window", repair)
     marks = _marks(model, rules, encodings, options.global_tokens)
-    blocks = model.config.reading_blocks
+    inputs, blocks = zip(names, encodings, marks, strict=True), model.config.reading_blocks
     if blocks is not None:
-        return [
-            _in_blocks(name, encoding, blocks, limit, options)
-            for name, encoding in zip(names, encodings, strict=True)
-        ]
-    return [
-        _document(name, encoding, marked, rules, limit, options)
-        for name, encoding, marked in zip(names, encodings, marks, strict=True)
-    ]
+        return [_in_blocks(name, encoding, blocks, limit, options) for name, encoding, _ in inputs]
+    return [_document(name, encoding, marked, rules, limit, options) for name, encoding, marked in inputs]
 
 
 def _marks(

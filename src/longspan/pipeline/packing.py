@@ -56,14 +56,11 @@ def pack(
         raise bad("marked", f"one list for each of the {len(ids)} documents", f"{len(marked)} lists")
     batches = []
     for index in _groups([document.size + more for document in ids], budget):
-        lengths = [ids[i].size for i in index]
-        layout = Layout.packed(
-            lengths,
-            marked=None if marked is None else [marked[i] for i in index],
-            tags=None
-            if tags is None
-            else {name: np.concatenate([tags[i][name] for i in index]) for name in tags[0]},
-        )
+        columns = None
+        if tags is not None:
+            columns = {name: np.concatenate([tags[i][name] for i in index]) for name in tags[0]}
+        own_marks = None if marked is None else [marked[i] for i in index]
+        layout = Layout.packed([ids[i].size for i in index], marked=own_marks, tags=columns)
         column = None if types is None else _joined([types[i] for i in index])
         batches.append(Batch(_joined([ids[i] for i in index]), layout, column, tuple(index)))
     return batches

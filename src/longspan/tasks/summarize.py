@@ -120,9 +120,8 @@ def combined(
     usual = {"num_beams": 1, "max_new_tokens": MAX_NEW_TOKENS, "min_new_tokens": 0}
     config = usual | {"num_return_sequences": 1, "do_sample": False} | dict(own)
     try:
-        most, least, beams = (
-            whole(name, config[name], 0) for name in ("max_new_tokens", "min_new_tokens", "num_beams")
-        )
+        names = "max_new_tokens", "min_new_tokens", "num_beams"
+        most, least, beams = (whole(name, config[name], 0) for name in names)
         if chosen.get("max_new_tokens") is not None:
             config["min_new_tokens"] = min(least, whole("max_new_tokens", chosen["max_new_tokens"], 1))
         floor = whole("min_new_tokens", chosen.get("min_new_tokens", 0), 0)

@@ -11,6 +11,12 @@ from longspan.families.bigbird.model import BigBirdConfig
 from longspan.families.schema import Raw, build_config, common, flag, shared, text
 
 DEFAULTS = {"vocab_size": 50358, "hidden_act": "gelu_new", "max_position_embeddings": 4096}
+FLAGS = (
+    ("use_bias", "bias", True),
+    ("rescale_embeddings", "rescale_embeddings", False),
+    ("is_decoder", "causal", False),
+)
+"""Their names and ours of what is true or false, and what it is where nothing is said."""
 ATTENTION = {"block_sparse": "sparse", "original_full": "full"}
 
 
@@ -49,28 +55,15 @@ def unlike_blocks(config: BigBirdConfig) -> str | None:
 
 def read(raw: Raw) -> BigBirdConfig:
     """Our config of theirs."""
-    return build_config(
-        BigBirdConfig,
-        common(raw, pad=0, defaults=DEFAULTS, offset=False)
-        | read_blocks(raw)
-        | {
-            "bias": flag(raw, "use_bias", True),
-            "rescale_embeddings": flag(raw, "rescale_embeddings", False),
-            "causal": flag(raw, "is_decoder", False),
-        },
-    )
+    flags = {ours: flag(raw, theirs, usual) for theirs, ours, usual in FLAGS}
+    fields = common(raw, pad=0, defaults=DEFAULTS, offset=False)
+    return build_config(BigBirdConfig, fields | read_blocks(raw) | flags)
 
 
 def write(config: BigBirdConfig) -> dict[str, Any]:
     """Their config of ours."""
     return (
-        shared(config)
-        | write_blocks(config)
-        | {
-            "use_bias": config.bias,
-            "rescale_embeddings": config.rescale_embeddings,
-            "is_decoder": config.causal,
-        }
+        shared(config) | write_blocks(config) | {theirs: getattr(config, ours) for theirs, ours, _ in FLAGS}
     )
 
 
@@ -106,12 +99,7 @@ BIGBIRD = replace(
     read=read,
     write=write,
     cannot=cannot,
-    fields=frozenset(
-        {
-            *("attention_type", "block_size", "num_random_blocks"),
-            *("use_bias", "rescale_embeddings", "is_decoder"),
-        }
-    ),
+    fields=frozenset({"attention_type", "block_size", "num_random_blocks", *(name for name, _, _ in FLAGS)}),
     heads_in_old_files=lambda stored: "bert" if stored.get("bert_heads") else "bigbird",
     unused={
         "ForMaskedLM": _POOLER,

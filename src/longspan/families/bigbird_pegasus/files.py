@@ -61,17 +61,11 @@ def cannot(config: Seq2SeqConfig) -> str | None:
     return unlike_blocks(encoder) or bart.unlike_bart(config, 0, same=True, pegasus=True)
 
 
-BACKBONE = (
-    bart.WORDS
-    | bart.DECODER
-    | bart.side(
-        "encoder",
-        {
-            "attention.qkv": tuple(f"{_ATTENTION}.{name}" for name in ("query", "key", "value")),
-            "attention.out": ("self_attn.output",),
-        },
-    )
-)
+_ENCODER = {
+    "attention.qkv": tuple(f"{_ATTENTION}.{name}" for name in ("query", "key", "value")),
+    "attention.out": ("self_attn.output",),
+}
+BACKBONE = bart.WORDS | bart.DECODER | bart.side("encoder", _ENCODER)
 
 
 def _original(side: str) -> dict[str, tuple[str, ...]]:

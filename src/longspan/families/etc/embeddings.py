@@ -19,8 +19,8 @@ if TYPE_CHECKING:
 class StreamEmbeddings(nn.Module):
     """ids of tokens (N,) and the structure around them to hidden states of both streams (N + G, C).
 
-    With an `embedding_size` words are projected to C before anything is added (ALBERT). Places are told if they
-    are `absolute`: place p reads row p + `position_offset` of its stream's own table.
+    With an `embedding_size` words are projected to C before anything is added (ALBERT). Where positions are
+    `absolute`, place p reads row p + `position_offset` of its stream's own table.
     """
 
     def __init__(self, config: "EtcConfig") -> None:

@@ -66,6 +66,12 @@ def cannot(config: Seq2SeqConfig) -> str | None:
     return unlike_window(cast(LongformerConfig, config.encoder)) or bart.unlike_bart(config, 0, same=False)
 
 
+_PARTS = "query", "key", "value"
+_ENCODER = {
+    "attention.qkv": tuple(f"{_ATTENTION}.{name}" for name in _PARTS),
+    **{f"attention.global_{name}": (f"{_ATTENTION}.{name}_global",) for name in _PARTS},
+    "attention.out": ("self_attn.output",),
+}
 LED = replace(
     BART,
     model_type="led",
@@ -79,16 +85,5 @@ LED = replace(
     is_original=is_original,
     adapt=without_first_rows,
     gone={"ForSequenceClassification": "LED's classifier since its version 5"},
-    backbone=bart.WORDS
-    | bart.DECODER
-    | bart.side(
-        "encoder",
-        {
-            "attention.qkv": tuple(f"{_ATTENTION}.{name}" for name in ("query", "key", "value")),
-            "attention.global_query": (f"{_ATTENTION}.query_global",),
-            "attention.global_key": (f"{_ATTENTION}.key_global",),
-            "attention.global_value": (f"{_ATTENTION}.value_global",),
-            "attention.out": ("self_attn.output",),
-        },
-    ),
+    backbone=bart.WORDS | bart.DECODER | bart.side("encoder", _ENCODER),
 )
