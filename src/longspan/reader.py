@@ -29,7 +29,7 @@ from longspan.text.tokenizer import Tokenizer
 
 Text = str | TextPair
 Questions = str | Iterable[str | Question]
-Contexts = str | Iterable[str] | None
+Texts = str | Iterable[str] | None
 
 
 def load(
@@ -150,7 +150,7 @@ class Reader(Embedder):
     def answer(
         self,
         question: Questions,
-        context: Contexts = ...,
+        context: Texts = ...,
         *,
         top_k: Literal[1] = ...,
         **options: Unpack[AnswerOptions],
@@ -161,15 +161,10 @@ class Reader(Embedder):
     ) -> Found[Span]: ...
     @overload
     def answer(
-        self, question: Questions, context: Contexts = ..., *, top_k: int, **options: Unpack[AnswerOptions]
+        self, question: Questions, context: Texts = ..., *, top_k: int, **options: Unpack[AnswerOptions]
     ) -> list[Found[Span]]: ...
     def answer(
-        self,
-        question: Questions,
-        context: Contexts = None,
-        *,
-        top_k: int = 1,
-        **options: Unpack[AnswerOptions],
+        self, question: Questions, context: Texts = None, *, top_k: int = 1, **options: Unpack[AnswerOptions]
     ) -> object:
         """{score, start, end, answer, n_tokens, truncated, windows}; a list of answers for top_k > 1.
 

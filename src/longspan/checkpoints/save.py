@@ -74,11 +74,8 @@ def _class_name(model: TaskModel, family: Family, raw: Raw) -> str:
 
 def _tensors(model: TaskModel, table: KeyTable) -> dict[str, Tensor]:
     tied = is_tied(model)
-    tensors = {
-        key: rows
-        for name, parameter in stored(model)
-        for key, rows in pieces(name, parameter, table, tied=tied)
-    }
+    named = (pieces(name, parameter, table, tied=tied) for name, parameter in stored(model))
+    tensors = {key: rows for parts in named for key, rows in parts}
     if model.decodes_words and not tied:  # Hugging Face's class then holds all that others tie
         for a, b in ((table.key(a), table.key(b)) for a, b in table.ties.items()):
             there, absent = (a, b) if a in tensors else (b, a)

@@ -119,6 +119,7 @@ class GenerationConfig:
 NAMES = tuple(option.name for option in fields(GenerationConfig))
 TOTAL_LENGTHS = {"max_length": "max_new_tokens", "min_length": "min_new_tokens"}
 """Options of transformers that count the start token, too."""
+OPTIONS = frozenset({*NAMES, *TOTAL_LENGTHS})
 
 
 def new_token_lengths(options: Mapping[str, Any]) -> dict[str, Any]:

@@ -100,12 +100,8 @@ def lengthened(
     kind = kinds[one_of("pattern", pattern, kinds)]
     if kind.keeps_positions and (positions != "copy" or period is not None):
         raise bad("positions", f"left out for {pattern}, which keeps the table", positions)
-    short = Short(
-        config=source.config,
-        architecture=source.architecture,
-        has_decoder=source.backbone.config.has_decoder,
-        to=to,
-    )
+    architecture, has_decoder = source.architecture, source.backbone.config.has_decoder
+    short = Short(config=source.config, architecture=architecture, has_decoder=has_decoder, to=to)
     for name, value in options.items():
         owners = [one.name for one in kinds.values() if name in one.options]
         if value is not None and owners and name not in kind.options:

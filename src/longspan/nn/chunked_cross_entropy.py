@@ -26,10 +26,10 @@ def chunked_cross_entropy(
     tensor(1.6094)
     """
     weight = wide(weight)
-    differentiable = torch.is_grad_enabled()
+    with_grad = torch.is_grad_enabled()
     with torch.autocast(x.device.type, enabled=False):
         loss: Tensor = _ChunkedCrossEntropy.apply(  # type: ignore[no-untyped-call]
-            x.to(weight.dtype), weight, bias.to(weight.dtype), labels, label_smoothing, differentiable
+            x.to(weight.dtype), weight, bias.to(weight.dtype), labels, label_smoothing, with_grad
         )
     return loss
 
@@ -37,19 +37,13 @@ def chunked_cross_entropy(
 class _ChunkedCrossEntropy(torch.autograd.Function):
     @staticmethod
     def forward(
-        ctx: Any,
-        x: Tensor,
-        weight: Tensor,
-        bias: Tensor,
-        labels: Tensor,
-        smoothing: float,
-        differentiable: bool,
+        ctx: Any, x: Tensor, weight: Tensor, bias: Tensor, labels: Tensor, smoothing: float, with_grad: bool
     ) -> Tensor:
         learnt = labels != IGNORE_INDEX
         share = learnt.to(x.dtype) / learnt.sum().clamp_min(1)
         labels = labels.masked_fill(~learnt, 0).unsqueeze(1)
-        of_x = torch.empty_like(x) if differentiable and ctx.needs_input_grad[0] else None
-        of_weight = torch.zeros_like(weight) if differentiable and ctx.needs_input_grad[1] else None
+        of_x = torch.empty_like(x) if with_grad and ctx.needs_input_grad[0] else None
+        of_weight = torch.zeros_like(weight) if with_grad and ctx.needs_input_grad[1] else None
         room, total = x.new_empty(min(ROWS, len(x)), len(weight)), x.new_zeros(())
         for start in range(0, len(x), ROWS):
             piece = slice(start, start + ROWS)

@@ -144,11 +144,7 @@ def structure_tags(
     kind = units.kind if structure is None else structure
     if units.most == 0 or kind == "blocks":
         return None
-    stretches = [
-        Stretch(document.encoding, piece.rows, document.marked)
-        for document in documents
-        for piece in document.pieces
-    ]
+    stretches = [Stretch(one.encoding, piece.rows, one.marked) for one in documents for piece in one.pieces]
     return tags_of(kind, units.most, stretches)
 
 

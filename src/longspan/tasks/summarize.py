@@ -13,13 +13,7 @@ from longspan.families.backbone import Backbone
 from longspan.families.seq2seq.lm import Seq2SeqLM
 from longspan.families.seq2seq.model import Seq2Seq
 from longspan.families.task_model import evaluating
-from longspan.generation.config import (
-    NAMES,
-    TOTAL_LENGTHS,
-    GenerationConfig,
-    new_token_lengths,
-    stated_options,
-)
+from longspan.generation.config import OPTIONS, GenerationConfig, new_token_lengths, stated_options
 from longspan.generation.generate import generate
 from longspan.generation.search import Hypothesis
 from longspan.nn.heads import LMHead
@@ -41,7 +35,6 @@ STYLE = frozenset({*PAPERS, "max_new_tokens", "min_new_tokens", "do_sample"})
 """A folder that says anything of these is followed in all of them."""
 SAMPLING = ("temperature", "top_k", "top_p")
 READING = frozenset(field.name for field in fields(Options))
-WRITING = frozenset({*NAMES, *TOTAL_LENGTHS})
 
 OnText = Callable[[str], object]
 """Called with each piece of a text as it is generated; the text ends there if it returns False."""
@@ -89,8 +82,8 @@ def divided(options: Mapping[str, Any]) -> tuple[dict[str, Any], dict[str, Any]]
     reading = {name: value for name, value in options.items() if name in READING}
     writing = {name: value for name, value in options.items() if name not in READING}
     for name in writing:
-        if name not in WRITING:
-            raise no_option(name, sorted(WRITING | READING | {"query", "seed", "stream"}))
+        if name not in OPTIONS:
+            raise no_option(name, sorted(OPTIONS | READING | {"query", "seed", "stream"}))
     return reading, new_token_lengths(writing)
 
 
@@ -206,12 +199,8 @@ def write(
 def _result(document: Document, tokenizer: Tokenizer, texts: Sequence[Hypothesis], several: bool) -> Summary:
     known = tokenizer.vocab_size  # a model may have more rows than its tokenizer has words
     written = [tokenizer.decode([t for t in text.tokens if t < known], special=False) for text in texts]
-    reading = document.reading
-    summary: Summary = {
-        "summary_text": written[0],
-        "n_tokens": reading.n_tokens,
-        "truncated": reading.truncated,
-    }
+    n_tokens, truncated, _ = document.reading
+    summary: Summary = {"summary_text": written[0], "n_tokens": n_tokens, "truncated": truncated}
     if several:
         summary["summaries"] = written
     return summary

@@ -9,16 +9,8 @@ from longspan.families.backbone import Encoder
 from longspan.families.config import EncoderConfig, GlobalTokenUse
 from longspan.layout import Layout
 from longspan.nn.attention import SelfAttention
-from longspan.patterns import (
-    BlockWindow,
-    ByLength,
-    Causal,
-    Full,
-    GlobalBlocks,
-    GlobalTokens,
-    Pattern,
-    RandomBlocks,
-)
+from longspan.patterns import BlockWindow, ByLength, Causal, Full, GlobalBlocks, GlobalTokens, RandomBlocks
+from longspan.patterns.base import Pattern
 
 RANDOM = ("hf", "tf", "hf-train", "hf-eval", "uniform", "none")
 
