@@ -71,12 +71,12 @@ class Encoder(Backbone):
         return SelfAttention(config.width, config.heads, dropout=config.attention_dropout)
 
     def forward(self, ids: Tensor, layout: Layout, token_types: Tensor | None = None) -> Tensor:
-        return self.run(self.embeddings(ids, layout, token_types), layout)
-
-    def run(self, x: Tensor, layout: Layout) -> Tensor:
-        """The first hidden states (N, C) through all layers."""
-        inputs = self.layer_inputs(layout)
+        x, inputs = self.embeddings(ids, self.placed(layout), token_types), self.layer_inputs(layout)
         return run(self.layers, x, inputs, gradient_checkpointing=self.gradient_checkpointing)
+
+    def placed(self, layout: Layout) -> Layout:
+        """The layout by which tokens have their positions."""
+        return layout
 
     def layer_inputs(self, layout: Layout) -> Sequence[tuple[Any, ...]]:
         """What each layer takes beside x: its plan, and perhaps global rows and biases."""

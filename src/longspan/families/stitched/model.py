@@ -11,7 +11,6 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 import numpy as np
-from torch import Tensor
 
 from longspan.errors import whole
 from longspan.families.attention_spec import AttentionSpec, LayerSpecs
@@ -102,9 +101,8 @@ class Stitched(Encoder):
     torch.Size([9, 8])
     """
 
-    def forward(self, ids: Tensor, layout: Layout, token_types: Tensor | None = None) -> Tensor:
-        x = self.embeddings(ids, blocks_of(layout), token_types)  # positions restart in each block
-        return self.run(x, layout)
+    def placed(self, layout: Layout) -> Layout:
+        return blocks_of(layout)  # positions restart in each block
 
 
 def blocks_of(layout: Layout) -> Layout:
