@@ -41,6 +41,18 @@ class EncodeOptions(ReadingOptions, total=False):
     batch_size: int | None
 
 
+class ArrayOptions(EncodeOptions, total=False):
+    """Vectors as arrays of NumPy."""
+
+    convert_to_tensor: Literal[False]
+
+
+class TensorOptions(EncodeOptions):
+    """Vectors as tensors."""
+
+    convert_to_tensor: Literal[True]
+
+
 class Embedder:
     """What every Reader can do: vectors of documents of any length, in the given order."""
 
@@ -72,31 +84,13 @@ class Embedder:
         self.options = Options().but(**options)
 
     @overload
-    def encode(
-        self, texts: str, *, convert_to_tensor: Literal[False] = ..., **options: Unpack[EncodeOptions]
-    ) -> Vector: ...
+    def encode(self, texts: str, **options: Unpack[ArrayOptions]) -> Vector: ...
     @overload
-    def encode(
-        self,
-        texts: Iterable[str],
-        *,
-        convert_to_tensor: Literal[False] = ...,
-        **options: Unpack[EncodeOptions],
-    ) -> Matrix: ...
+    def encode(self, texts: Iterable[str], **options: Unpack[ArrayOptions]) -> Matrix: ...
     @overload
+    def encode(self, texts: str | Iterable[str], **options: Unpack[TensorOptions]) -> Tensor: ...
     def encode(
-        self,
-        texts: str | Iterable[str],
-        *,
-        convert_to_tensor: Literal[True],
-        **options: Unpack[EncodeOptions],
-    ) -> Tensor: ...
-    def encode(
-        self,
-        texts: str | Iterable[str],
-        *,
-        convert_to_tensor: bool = False,
-        **options: Unpack[EncodeOptions],
+        self, texts: str | Iterable[str], *, convert_to_tensor: bool = False, **options: Unpack[EncodeOptions]
     ) -> Vector | Matrix | Tensor:
         """Vectors, as sentence-transformers gives them: (C,) for a text, (B, C) for a list, in float32.
 
@@ -111,31 +105,13 @@ class Embedder:
         return torch.from_numpy(chosen) if convert_to_tensor else chosen
 
     @overload
-    def encode_query(
-        self, texts: str, *, convert_to_tensor: Literal[False] = ..., **options: Unpack[EncodeOptions]
-    ) -> Vector: ...
+    def encode_query(self, texts: str, **options: Unpack[ArrayOptions]) -> Vector: ...
     @overload
-    def encode_query(
-        self,
-        texts: Iterable[str],
-        *,
-        convert_to_tensor: Literal[False] = ...,
-        **options: Unpack[EncodeOptions],
-    ) -> Matrix: ...
+    def encode_query(self, texts: Iterable[str], **options: Unpack[ArrayOptions]) -> Matrix: ...
     @overload
+    def encode_query(self, texts: str | Iterable[str], **options: Unpack[TensorOptions]) -> Tensor: ...
     def encode_query(
-        self,
-        texts: str | Iterable[str],
-        *,
-        convert_to_tensor: Literal[True],
-        **options: Unpack[EncodeOptions],
-    ) -> Tensor: ...
-    def encode_query(
-        self,
-        texts: str | Iterable[str],
-        *,
-        convert_to_tensor: bool = False,
-        **options: Unpack[EncodeOptions],
+        self, texts: str | Iterable[str], *, convert_to_tensor: bool = False, **options: Unpack[EncodeOptions]
     ) -> Vector | Matrix | Tensor:
         """encode() with the prompt that the model has for queries, if it has one.
 
@@ -149,31 +125,13 @@ class Embedder:
         return self.encode(texts, convert_to_tensor=convert_to_tensor, **changed)  # type: ignore[call-overload, no-any-return]
 
     @overload
-    def encode_document(
-        self, texts: str, *, convert_to_tensor: Literal[False] = ..., **options: Unpack[EncodeOptions]
-    ) -> Vector: ...
+    def encode_document(self, texts: str, **options: Unpack[ArrayOptions]) -> Vector: ...
     @overload
-    def encode_document(
-        self,
-        texts: Iterable[str],
-        *,
-        convert_to_tensor: Literal[False] = ...,
-        **options: Unpack[EncodeOptions],
-    ) -> Matrix: ...
+    def encode_document(self, texts: Iterable[str], **options: Unpack[ArrayOptions]) -> Matrix: ...
     @overload
+    def encode_document(self, texts: str | Iterable[str], **options: Unpack[TensorOptions]) -> Tensor: ...
     def encode_document(
-        self,
-        texts: str | Iterable[str],
-        *,
-        convert_to_tensor: Literal[True],
-        **options: Unpack[EncodeOptions],
-    ) -> Tensor: ...
-    def encode_document(
-        self,
-        texts: str | Iterable[str],
-        *,
-        convert_to_tensor: bool = False,
-        **options: Unpack[EncodeOptions],
+        self, texts: str | Iterable[str], *, convert_to_tensor: bool = False, **options: Unpack[EncodeOptions]
     ) -> Vector | Matrix | Tensor:
         """encode() with the prompt that the model has for documents, if it has one."""
         changed: EncodeOptions = {"prompt_name": self.document_prompt_name, **options}

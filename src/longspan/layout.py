@@ -4,6 +4,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from hashlib import blake2b
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -32,12 +33,12 @@ class Site:
 
     def __getitem__(self, index: RowIndex) -> "Site":
         """The same index taken of every column."""
-        position, last, document, length, marked, exists = (column[index] for column in self.columns)
+        position, last, document, length, marked, exists = (column[index] for column in self._columns)
         tags = {name: tag[index] for name, tag in self.tags.items()}
         return Site(position, last, document, length, marked, exists, tags)
 
     @property
-    def columns(self) -> tuple[npt.NDArray[Any], ...]:
+    def _columns(self) -> tuple[npt.NDArray[Any], ...]:
         """All but the tags."""
         return self.position, self.last, self.document, self.length, self.marked, self.exists
 
@@ -59,7 +60,7 @@ class Layout:
     lengths: IntArray
 
     def __post_init__(self) -> None:
-        for column in (*self.sites.columns, *self.sites.tags.values(), self.lengths):
+        for column in (*self.sites._columns, *self.sites.tags.values(), self.lengths):
             column.setflags(write=False)
 
     @staticmethod

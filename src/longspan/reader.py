@@ -28,6 +28,8 @@ from longspan.tasks.tag import Entity, TagOptions
 from longspan.text.tokenizer import Tokenizer
 
 Text = str | TextPair
+Questions = str | Iterable[str | Question]
+Texts = str | Iterable[str] | None
 
 
 def load(
@@ -152,8 +154,8 @@ class Reader(Embedder):
     @overload
     def answer(
         self,
-        question: str | Iterable[str | Question],
-        context: str | Iterable[str] | None = ...,
+        question: Questions,
+        context: Texts = ...,
         *,
         top_k: Literal[1] = ...,
         **options: Unpack[AnswerOptions],
@@ -164,17 +166,12 @@ class Reader(Embedder):
     ) -> Found[Span]: ...
     @overload
     def answer(
-        self,
-        question: str | Iterable[str | Question],
-        context: str | Iterable[str] | None = ...,
-        *,
-        top_k: int,
-        **options: Unpack[AnswerOptions],
+        self, question: Questions, context: Texts = ..., *, top_k: int, **options: Unpack[AnswerOptions]
     ) -> list[Found[Span]]: ...
     def answer(
         self,
-        question: str | Question | Iterable[str | Question],
-        context: str | Iterable[str] | None = None,
+        question: Question | Questions,
+        context: Texts = None,
         *,
         top_k: int = 1,
         **options: Unpack[AnswerOptions],

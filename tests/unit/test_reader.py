@@ -114,7 +114,7 @@ def test_prompts_are_put_before_texts(tmp_path: Path) -> None:
 def in_windows(family: str, task: str) -> tuple[list[int], list[torch.Tensor]]:
     """For each window of LONG, read alone: the tokens it speaks for, and what the model says."""
     made, tokens = model(family, task), tokenizer(family).encode(LONG)
-    (document,) = prepare(made, TASKS[task].reading, ["text"], [tokens], Options(overflow="window"))
+    (document,) = prepare(made, TASKS[task], ["text"], [tokens], Options(overflow="window"))
     counts, said = [], []
     for piece in document.pieces:
         marked = [np.flatnonzero(document.marked[piece.rows])]

@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from typing import Any
 
-from longspan.errors import bad, whole
+from longspan.errors import bad, one_of, whole
 from longspan.families.schema import Raw
 
 MOST = 2**16
@@ -15,29 +15,24 @@ PROBLEMS = {
 }
 
 
-def read_labels(raw: Raw, given: int | Sequence[str] | None = None) -> tuple[str, ...]:
-    """The names of the classes: those `given`, or the file's, or LABEL_0, LABEL_1 and so on.
+def read_labels(raw: Raw, labels: int | Sequence[str] | None = None) -> tuple[str, ...]:
+    """The names of the classes: those of `labels`, or the file's, or LABEL_0, LABEL_1 and so on.
 
     >>> read_labels({"id2label": {"0": "no", "1": "yes"}})
     ('no', 'yes')
     """
-    if isinstance(given, int):
+    if isinstance(labels, int):
         stored = _stored(raw)
-        return stored if len(stored) == given else _numbered(whole("labels", given, 1, most=MOST))
-    if given is not None:
-        return _checked(given)
+        return stored if len(stored) == labels else _numbered(whole("labels", labels, 1, most=MOST))
+    if labels is not None:
+        return _checked(labels)
     return _stored(raw)
 
 
 def read_problem(raw: Raw) -> str | None:
     """ "single", "multi" or "regression"; None if the file does not say."""
-    given = raw.get("problem_type")
-    if given is None:
-        return None
-    for ours, theirs in PROBLEMS.items():
-        if given == theirs:
-            return ours
-    raise bad("problem_type", f"one of {', '.join(PROBLEMS.values())}", given)
+    stated, names = raw.get("problem_type"), {theirs: ours for ours, theirs in PROBLEMS.items()}
+    return None if stated is None else names[one_of("problem_type", stated, names)]
 
 
 def written(labels: Sequence[str] | None, problem: str | None, count: int, raw: Raw) -> dict[str, Any]:
@@ -46,8 +41,8 @@ def written(labels: Sequence[str] | None, problem: str | None, count: int, raw: 
     if len(names) != count:
         raise bad("labels", f"{count} names, as many as the head gives", f"{len(names)} names")
     problem = read_problem(raw) if problem is None else problem
-    if problem is not None and problem not in PROBLEMS:
-        raise bad("problem", f"one of {', '.join(PROBLEMS)}", problem)
+    if problem is not None:
+        one_of("problem", problem, PROBLEMS)
     fields: dict[str, Any] = {
         "id2label": {str(number): name for number, name in enumerate(names)},
         "label2id": {name: number for number, name in enumerate(names)},

@@ -70,7 +70,7 @@ def load_model(
     raw = read_raw(place)
     family, config = read_config(raw)
     job = _task(task, family, raw, modules)
-    own, wanted = is_own(raw), None if dtype is None else _dtype(dtype)
+    own, chosen_dtype = is_own(raw), None if dtype is None else _dtype(dtype)
     config = config if own else family.for_class(config, job.architecture)
     weights = family.adapt(raw, open_weights(place, rename=family.variable_names))
     if own:
@@ -94,7 +94,7 @@ def load_model(
     match = match_weights(model, table, weights, unused=unused)
     drawn = settle(match, place, ignore_mismatched_sizes=ignore_mismatched_sizes)
     stored = stored_dtype(match, weights, place)
-    assign(model, match, drawn, weights, wanted or stored)
+    assign(model, match, drawn, weights, chosen_dtype or stored)
     return LoadedModel(
         model=model.eval(),
         config=raw,

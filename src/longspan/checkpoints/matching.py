@@ -82,8 +82,8 @@ def match_weights(model: TaskModel, table: KeyTable, weights: Weights, *, unused
         if len(present) < len(keys):
             result.missing[name] = tuple(key for key in keys if table.find(key, shapes, tied=tied) is None)
             continue
-        wanted = (parameter.shape[0] // len(keys), *parameter.shape[1:])
-        wrong = [(key, shapes[key][0], wanted) for key in present if shapes[key][0] != wanted]
+        model_shape = (parameter.shape[0] // len(keys), *parameter.shape[1:])
+        wrong = [(key, shapes[key][0], model_shape) for key in present if shapes[key][0] != model_shape]
         if wrong:
             result.mismatched[name] = wrong[0]
         else:
@@ -102,20 +102,17 @@ def settle(match: Match, place: Path, *, ignore_mismatched_sizes: bool) -> list[
     copied = [name for name in match.missing if name in match.sources]
     if copied:
         match.notes.append(f"{len(copied)} tensors of global projections were copied from the local ones.")
-    absent = [
-        match.missing[name][0] for name in match.missing if name not in match.sources and _in_backbone(name)
-    ]
-    if absent:
-        repair = "Is the model of another family or size?"
-        raise refused(place, f"it lacks {len(absent)} tensors of the backbone, such as {absent[0]!r}", repair)
-    for name, (key, stored_shape, wanted) in match.mismatched.items():
+    lost = [name for name in match.missing if name not in match.sources and _in_backbone(name)]
+    if lost:
+        reason = f"it lacks {len(lost)} tensors of the backbone, such as {match.missing[lost[0]][0]!r}"
+        raise refused(place, reason, "Is the model of another family or size?")
+    for name, (key, stored_shape, model_shape) in match.mismatched.items():
         if _in_backbone(name) or not ignore_mismatched_sizes:
             repair = (
                 "" if _in_backbone(name) else "Pass ignore_mismatched_sizes=True to draw such weights anew."
             )
-            raise refused(
-                place, f"{key!r} has the shape {stored_shape}, but the config asks for {wanted}", repair
-            )
+            reason = f"{key!r} has the shape {stored_shape}, but the config asks for {model_shape}"
+            raise refused(place, reason, repair)
     drawn = [name for name in (*match.missing, *match.mismatched) if name not in match.sources]
     if drawn:
         match.notes.append(f"{len(drawn)} tensors of the head were drawn anew: train it before use.")
@@ -141,9 +138,8 @@ def stored_dtype(match: Match, weights: Weights, place: Path) -> torch.dtype:
     """The dtype of the stored tensors, the widest if there are several."""
     dtypes = {weights.shapes[key][1] for keys in match.sources.values() for key in keys}
     if other := next((dtype for dtype in dtypes if not dtype.is_floating_point), None):
-        raise refused(
-            place, f"it holds weights of type {other}", "Longspan reads floating-point weights only."
-        )
+        repair = "Longspan reads floating-point weights only."
+        raise refused(place, f"it holds weights of type {other}", repair)
     widest = torch.float16 if dtypes == {torch.float16} else torch.bfloat16
     for dtype in dtypes:
         widest = torch.promote_types(widest, dtype)

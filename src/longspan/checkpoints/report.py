@@ -28,7 +28,7 @@ class LoadReport:
     def __str__(self) -> str:
         if not self:
             return "everything fits"
-        mismatched = [f"{name}: is {found}, must be {wanted}" for name, found, wanted in self.mismatched]
+        mismatched = [f"{name}: is {stored}, must be {ours}" for name, stored, ours in self.mismatched]
         lines = [f"missing     {line}" for line in _grouped(self.missing)]
         lines += [f"unexpected  {line}" for line in _grouped(self.unexpected)]
         return "\n".join(lines + [f"mismatched  {line}" for line in mismatched])

@@ -41,9 +41,8 @@ def save_model(
 ) -> None:
     """Weights and config.json; `extra` is the one that it was loaded with, whose unknown fields are kept."""
     if is_quantized(model):
-        raise bad(
-            "model", "of floating-point weights to be saved", "int8", "Save it without precision='int8'."
-        )
+        repair = "Save it without precision='int8'."
+        raise bad("model", "of floating-point weights to be saved", "int8", repair)
     if not isinstance(model, TaskModel):
         model = TaskModel(model, PoolingHead(model.config.encoder.width), BARE)
     place, raw, ending = Path(folder), dict(extra or {}), model.architecture
@@ -75,11 +74,8 @@ def _class_name(model: TaskModel, family: Family, raw: Raw) -> str:
 
 def _tensors(model: TaskModel, table: KeyTable) -> dict[str, Tensor]:
     tied = is_tied(model)
-    tensors = {
-        key: rows
-        for name, parameter in stored(model)
-        for key, rows in pieces(name, parameter, table, tied=tied)
-    }
+    named = (pieces(name, parameter, table, tied=tied) for name, parameter in stored(model))
+    tensors = {key: rows for parts in named for key, rows in parts}
     if model.decodes_words and not tied:  # Hugging Face's class then holds all that others tie
         for a, b in ((table.key(a), table.key(b)) for a, b in table.ties.items()):
             there, absent = (a, b) if a in tensors else (b, a)
@@ -91,11 +87,8 @@ def _tensors(model: TaskModel, table: KeyTable) -> dict[str, Tensor]:
 def _unused(model: TaskModel, table: KeyTable, modules: tuple[str, ...]) -> dict[str, Tensor]:
     """Modules that the class holds but does not use: as they were loaded, else new, lest they are missed."""
     width, dtype = model.config.width, model.backbone.word_embeddings.weight.dtype
-    new = {
-        "weight": torch.randn(width, width, generator=torch.Generator().manual_seed(0))
-        * model.config.init_std,
-        "bias": torch.zeros(width),
-    }
+    weight = torch.randn(width, width, generator=torch.Generator().manual_seed(0)) * model.config.init_std
+    new = {"weight": weight, "bias": torch.zeros(width)}
     return {
         table.key(f"{module}.{leaf}"): model.spare.get(f"{module}.{leaf}", fresh).to(dtype)
         for module in modules

@@ -45,8 +45,8 @@ def read_modules(folder: Path) -> Modules | None:
     kinds = [_kind(module, path) for module in listed]
     places = [_place(folder, module, path) for module in listed]
     if kinds[:1] != ["Transformer"] or kinds[1:] not in (["Pooling"], ["Pooling", "Normalize"]):
-        wanted = "a Transformer, a Pooling and perhaps a Normalize"
-        raise refused(path, f"its modules are {', '.join(kinds) or 'none'}, not {wanted}")
+        expected = "a Transformer, a Pooling and perhaps a Normalize"
+        raise refused(path, f"its modules are {', '.join(kinds) or 'none'}, not {expected}")
     return Modules(places[0], _pooling(places[1]), len(kinds) == 3)
 
 
@@ -71,22 +71,21 @@ def write_modules(folder: Path, head: PoolingHead, width: int) -> None:
 
 
 def _kind(module: dict[str, Any], path: Path) -> str:
-    given = module.get("type")
-    found = _TYPE.fullmatch(given) if isinstance(given, str) else None
-    if found is None:
-        raise refused(
-            path, f"it names a module of the type {given!r}", "Longspan runs no code of a checkpoint."
-        )
-    return found[1]
+    stated = module.get("type")
+    match = _TYPE.fullmatch(stated) if isinstance(stated, str) else None
+    if match is None:
+        repair = "Longspan runs no code of a checkpoint."
+        raise refused(path, f"it names a module of the type {stated!r}", repair)
+    return match[1]
 
 
 def _place(folder: Path, module: dict[str, Any], path: Path) -> Path:
-    given = module.get("path")
-    if given == "":
+    stated = module.get("path")
+    if stated == "":
         return folder
-    if not isinstance(given, str) or not _PATH.fullmatch(given):
-        raise refused(path, f"it names the folder {given!r}, which is not one like 1_Pooling")
-    place = folder / given
+    if not isinstance(stated, str) or not _PATH.fullmatch(stated):
+        raise refused(path, f"it names the folder {stated!r}, which is not one like 1_Pooling")
+    place = folder / stated
     if place.is_symlink():
         raise refused(place, "it is a link")
     return place
@@ -97,11 +96,9 @@ def _pooling(place: Path) -> str:
     path = inside(place, "config.json")
     raw = read_json(path)
     if "pooling_mode" in raw:
-        chosen = raw["pooling_mode"]
-        chosen = [chosen] if isinstance(chosen, str) else chosen
-        chosen = (
-            ["first" if mode == "cls" else mode for mode in chosen] if isinstance(chosen, list) else [chosen]
-        )
+        stated = raw["pooling_mode"]
+        modes = stated if isinstance(stated, list) else [stated]
+        chosen = ["first" if mode == "cls" else mode for mode in modes]
     else:
         chosen = [ours for mode, ours in _MODES.items() if raw.get(mode) is True]
     if len(chosen) != 1 or chosen[0] not in POOLINGS:

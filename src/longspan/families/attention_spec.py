@@ -22,6 +22,11 @@ class AttentionSpec:
     summary: str = ""
     "What it lets tokens see, in a sentence; by default the pattern explains itself."
 
+    @classmethod
+    def within(cls, name: str, pattern: Pattern, layout: Layout, summary: str = "") -> "AttentionSpec":
+        """The attention among the rows of one layout."""
+        return cls(name=name, pattern=pattern, queries=layout, keys=layout, summary=summary)
+
     def plan(self, heads: int, labels: Labels | None = None) -> Plan:
         """The compiled pattern; equal specs share one plan."""
         return plan(self.pattern, self.queries, self.keys, heads=heads, labels=labels)

@@ -1,7 +1,7 @@
 """What the encoder families share: embeddings, a stack of layers, and how their weights begin."""
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any, Protocol, cast, runtime_checkable
+from typing import TYPE_CHECKING, Any, ClassVar, Protocol, cast, runtime_checkable
 
 import torch
 from torch import Tensor, nn
@@ -37,55 +37,56 @@ class Backbone(nn.Module):
         raise NotImplementedError
 
 
-def embeddings(config: EncoderConfig, *, norm_last: bool = False) -> Embeddings:
-    """The embeddings of a config."""
-    return Embeddings(
-        vocab=config.vocab_size,
-        width=config.width,
-        positions=config.positions,
-        token_types=config.token_types,
-        embedding_size=config.embedding_size,
-        offset=config.position_offset,
-        eps=config.norm_eps,
-        dropout=config.dropout,
-        scale=config.width**0.5 if config.rescale_embeddings else 1.0,
-        norm=not config.norm_first,
-        norm_last=norm_last,
-    )
+class Encoder(Backbone):
+    """Embeddings and a stack of layers, each around an attention of its own."""
 
+    config: EncoderConfig
+    norm_last: ClassVar[bool] = False
+    "The norm of the embeddings follows dropout."
 
-def layers(config: EncoderConfig, attentions: Sequence[nn.Module]) -> nn.ModuleList:
-    """The layers of a config, each around an attention of its own."""
-    return nn.ModuleList(
-        EncoderLayer(
-            attention,
-            config.width,
-            config.feed_forward,
-            act=config.activation,
-            eps=config.norm_eps,
-            dropout=config.dropout,
-            activation_dropout=config.activation_dropout,
-            norm_first=config.norm_first,
-            final=config.norm_first and number == config.layers - 1,
+    def __init__(self, config: EncoderConfig) -> None:
+        super().__init__()
+        self.config, like, last = config, config.layer_config, config.layers - 1
+        self.embeddings = Embeddings(
+            like,
+            vocab=config.vocab_size,
+            positions=config.positions,
+            token_types=config.token_types,
+            embedding_size=config.embedding_size,
+            offset=config.position_offset,
+            rescale=config.rescale_embeddings,
+            norm_last=self.norm_last,
         )
-        for number, attention in enumerate(attentions)
-    )
+        attentions = [self.layer_attention(layer) for layer in range(config.layers)]
+        self.layers = nn.ModuleList(
+            EncoderLayer(like, attention, config.feed_forward, final=layer == last)
+            for layer, attention in enumerate(attentions)
+        )
+        self.relative_bias = RelativeBias(config.buckets, config.heads) if config.buckets else None
+        init_weights(self, config.init_std)
 
+    def layer_attention(self, layer: int) -> nn.Module:
+        """The attention of a layer, plain self-attention unless a family has its own."""
+        config = self.config
+        return SelfAttention(config.width, config.heads, dropout=config.attention_dropout)
 
-def self_attentions(config: EncoderConfig) -> list[nn.Module]:
-    """Plain self-attention for each layer."""
-    sizes = config.width, config.heads
-    return [SelfAttention(*sizes, dropout=config.attention_dropout) for _ in range(config.layers)]
+    def forward(self, ids: Tensor, layout: Layout, token_types: Tensor | None = None) -> Tensor:
+        x, inputs = self.embeddings(ids, self.placed(layout), token_types), self.layer_inputs(layout)
+        return run(self.layers, x, inputs, gradient_checkpointing=self.gradient_checkpointing)
 
+    def placed(self, layout: Layout) -> Layout:
+        """The layout by which tokens have their positions."""
+        return layout
 
-def relative_bias(config: EncoderConfig) -> RelativeBias | None:
-    """The biases by distance that all layers share, None if there are none."""
-    return RelativeBias(config.buckets, config.heads) if config.buckets else None
+    def layer_inputs(self, layout: Layout) -> Sequence[tuple[Any, ...]]:
+        """What each layer takes beside x: its plan, and perhaps global rows and biases."""
+        config, (labels, biases) = self.config, self.distances(self.config.exact_up_to)
+        specs = config.attention(layout, training=self.training)
+        return [(spec.plan(config.heads, labels), biases) for (spec,) in specs]
 
-
-def distances(bias: RelativeBias | None, reach: int) -> tuple[ClippedDistance | None, Biases]:
-    """Labels for plans, and the biases of these labels; `reach` is how far a token sees."""
-    return (None, ()) if bias is None else bias(reach)
+    def distances(self, reach: int) -> tuple[ClippedDistance | None, Biases]:
+        """Labels for plans, and the biases of these labels; `reach` is how far a token sees."""
+        return (None, ()) if self.relative_bias is None else self.relative_bias(reach)
 
 
 def run(

@@ -6,7 +6,7 @@ from typing import Any
 
 from longspan.errors import bad
 from longspan.families.config import EncoderConfig
-from longspan.families.keys import BACKBONE, KeyTable, own_table
+from longspan.families.keys import BACKBONE, OWN_PREFIX, KeyTable
 from longspan.families.lengthening import Lengthening
 from longspan.families.schema import Raw
 from longspan.families.seq2seq.model import Seq2SeqConfig
@@ -107,16 +107,20 @@ class Family:
     def table(self, ending: str, prefix: str) -> KeyTable:
         """The key table of Hugging Face's files for a class."""
         self.check(ending)
-        tied = "decoder" in self.heads[ending]
-        return KeyTable(
-            prefix, self.heads[ending], {**(self.ties if tied else {}), **self.backbone_ties}, self.backbone
-        )
+        head = self.heads[ending]
+        ties = {**(self.ties if "decoder" in head else {}), **self.backbone_ties}
+        return KeyTable(prefix, head, ties, self.backbone)
 
     def own_table(self, ending: str, head: str, config: ModelConfig) -> KeyTable:
-        """The key table of files of our own type, where `head` precedes the names of the head's tensors."""
+        """The key table of files of our own type, where `head` precedes the names of the head's tensors.
+
+        The names are ours: what Hugging Face would compute differently, it shall not find by its own names.
+        """
         self.check(ending)
         modules = {ours: self.own_modules.get(ours, ours) for ours in self.heads[ending]}
-        return own_table(head, modules, config.words_name if "decoder" in modules else None)
+        words = f"{{backbone}}{config.words_name}"
+        ties = {f"{head}.decoder.weight": words} if "decoder" in modules else {}
+        return KeyTable(OWN_PREFIX, {ours: f"{head}.{disk}" for ours, disk in modules.items()}, ties, None)
 
     def check(self, ending: str) -> None:
         """Raise if the family has no such class."""

@@ -5,10 +5,11 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, ClassVar, Literal, NamedTuple
 
-from longspan.errors import bad, whole
+from longspan.errors import bad, one_of, whole
 from longspan.families.attention_spec import LayerSpecs
 from longspan.layout import Layout
 from longspan.nn.activations import activation
+from longspan.nn.encoder import LayerConfig
 
 if TYPE_CHECKING:
     from longspan.families.backbone import Backbone
@@ -53,6 +54,11 @@ class EncoderConfig:
     "A trained model of the family can get pooled attention in some layers."
     separate_head_dropout: ClassVar[bool] = True
     "Checkpoints may give the head a dropout rate of its own (`classifier_dropout`)."
+
+    words_name: ClassVar[str] = "embeddings.words.weight"
+    "The parameter that holds the word embeddings."
+    mark_name: ClassVar[str] = "global token"
+    "What a marked token means."
 
     vocab_size: int = 50265
     width: int = 768
@@ -105,8 +111,7 @@ class EncoderConfig:
         activation(self.activation)
         if self.head_activation != "usual":
             activation(self.head_activation)
-        if self.head_style not in HEAD_STYLES:
-            raise bad("head_style", f"one of {', '.join(HEAD_STYLES)}", self.head_style)
+        one_of("head_style", self.head_style, HEAD_STYLES)
         for name in ("dropout", "attention_dropout", "activation_dropout"):
             number(name, getattr(self, name), 0.0, 1.0, below=True)
         number("norm_eps", self.norm_eps, 1e-20, 1.0)
@@ -126,14 +131,15 @@ class EncoderConfig:
         return self
 
     @property
+    def layer_config(self) -> LayerConfig:
+        """What its layers have in common."""
+        dropouts = self.dropout, self.activation_dropout
+        return LayerConfig(self.width, self.activation, self.norm_eps, *dropouts, self.norm_first)
+
+    @property
     def stacks(self) -> dict[str, int]:
         """Prefixes of layer names, and how many layers each stack has."""
         return {"": self.layers}
-
-    @property
-    def words_name(self) -> str:
-        """The parameter that holds the word embeddings."""
-        return "embeddings.words.weight"
 
     @property
     def longest(self) -> int:
@@ -169,11 +175,6 @@ class EncoderConfig:
     def pools_by_sif(self) -> bool:
         """Whether the model holds a weight for each word, to be used in the mean that is a text's vector."""
         return False
-
-    @property
-    def mark_name(self) -> str:
-        """What a marked token means."""
-        return "global token"
 
     def usual_marks(self, length: int) -> Iterable[int]:
         """The tokens that are marked in a document of that length, if nobody says otherwise."""

@@ -63,17 +63,15 @@ class KeyTable:
         if self.backbone is None:
             return (f"{self.prefix}{rest}",)
         numbered = _LAYER.search(module)
-        general, number = _LAYER.sub("layers.#.", module), numbered[1] if numbered else ""
-        return tuple(
-            f"{self.prefix}{theirs.replace('#', number)}.{leaf}" for theirs in self.backbone[general]
-        )
+        names, number = self.backbone[_LAYER.sub("layers.#.", module)], numbered[1] if numbered else ""
+        return tuple(f"{self.prefix}{theirs.replace('#', number)}.{leaf}" for theirs in names)
 
     def find(self, key: str, present: Collection[str], *, tied: bool) -> str | None:
         """How a file spells `key`: so, by its old name, or by the name of what it is tied to."""
         partners = [self.key(b) for a, b in self.ties.items() if self.key(a) == key]
         others = [self.key(a) for a, b in self.ties.items() if self.key(b) == key]
-        wanted = [*partners, key] if tied else [key, *partners]
-        for name in [*wanted, *others]:
+        spellings = [*partners, key] if tied else [key, *partners]
+        for name in [*spellings, *others]:
             for spelling in (name, *(name.replace(new, old) for new, old in _OLD.items() if new in name)):
                 if spelling in present:
                     return spelling
@@ -86,15 +84,6 @@ class KeyTable:
     def key(self, pattern: str) -> str:
         """A name of the table with the prefix put in."""
         return pattern.replace("{backbone}", self.prefix)
-
-
-def own_table(head: str, modules: Mapping[str, str], words_name: str | None) -> KeyTable:
-    """Our own names: what Hugging Face would compute differently, it shall not find by its names either.
-
-    `head` precedes the names of the head's `modules`; `words_name` is what its decoder is tied to, if any.
-    """
-    ties = {} if words_name is None else {f"{head}.decoder.weight": f"{{backbone}}{words_name}"}
-    return KeyTable(OWN_PREFIX, {ours: f"{head}.{disk}" for ours, disk in modules.items()}, ties, None)
 
 
 def prefix_of(present: Collection[str], place: object, words: Collection[str] = (WORDS,)) -> str:

@@ -26,26 +26,24 @@ class Short:
     to: int
     "Tokens that the new model shall read."
 
-    def require(self, fits: bool, wanted: str) -> None:
+    def require(self, fits: bool, requirement: str) -> None:
         """Raise unless the source fits what a family asks for."""
         if not fits:
-            kind = self.config.family + (
-                "" if self.config.embedding_size is None else " with small embeddings"
-            )
-            raise bad("source", wanted, kind)
+            small = "" if self.config.embedding_size is None else " with small embeddings"
+            raise bad("source", requirement, self.config.family + small)
 
     def fields(self, **changes: Any) -> dict[str, Any]:
         """The fields that the new config has in common with the old one, with its new length."""
         common = {one.name: getattr(self.config, one.name) for one in fields(EncoderConfig)}
         return common | {"positions": whole("to", self.to, 1), "head_activation": "usual"} | changes
 
-    def radius(self, asked: Option | None, usual: int = RADIUS) -> int | tuple[int, ...]:
+    def radius(self, chosen: Option | None, usual: int = RADIUS) -> int | tuple[int, ...]:
         """The radius asked for, else the usual one or half of what the source reads, if that is less."""
-        if asked is None:
+        if chosen is None:
             return min(usual, max(1, self.config.positions // 2))
-        if isinstance(asked, (str, bool, Tensor)):
-            raise bad("radius", "a whole number, or one for each layer", asked)
-        return asked
+        if isinstance(chosen, (str, bool, Tensor)):
+            raise bad("radius", "a whole number, or one for each layer", chosen)
+        return chosen
 
     def keep_head(self, config: EncoderConfig) -> EncoderConfig:
         """The new config, whose head computes what the source's does."""
@@ -83,11 +81,11 @@ class Lengthening:
 
     def checked(self, options: Mapping[str, Option | None]) -> dict[str, Option]:
         """The options that were given, if all of them are known."""
-        given = {name: value for name, value in options.items() if value is not None}
-        for name in given:
+        chosen = {name: value for name, value in options.items() if value is not None}
+        for name in chosen:
             if name not in self.options:
                 raise no_option(name, sorted(self.options))
-        return given
+        return chosen
 
 
 def require_full_attention(short: Short) -> None:

@@ -38,11 +38,7 @@ FAMILIES: tuple[Family, ...] = (
     DISTILBERT,
 )
 """Encoders; of several for one config class the first is what a new model is saved as."""
-DECODER_FAMILIES: tuple[tuple[Family, Family], ...] = (
-    (LED, LONGFORMER),
-    (BIGBIRD_PEGASUS, BIGBIRD),
-    (BART, BERT),
-)
+DECODER_FAMILIES = (LED, LONGFORMER), (BIGBIRD_PEGASUS, BIGBIRD), (BART, BERT)
 """Families with a decoder, and whose encoder they have."""
 READER, DECODER = "reader", "decoder"
 """Where config.json of our own models with a decoder names the encoder's type, and keeps its own fields."""

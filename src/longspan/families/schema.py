@@ -13,34 +13,22 @@ if TYPE_CHECKING:
 Raw = Mapping[str, Any]
 C = TypeVar("C", bound="DataclassInstance")
 
-FIELDS = {
-    "vocab_size": "vocab_size",
-    "hidden_size": "width",
-    "num_hidden_layers": "layers",
-    "num_attention_heads": "heads",
-    "intermediate_size": "feed_forward",
-    "type_vocab_size": "token_types",
-    "hidden_act": "activation",
-    "hidden_dropout_prob": "dropout",
-    "attention_probs_dropout_prob": "attention_dropout",
-    "layer_norm_eps": "norm_eps",
-    "initializer_range": "init_std",
-}
+_TABLE = (
+    ("vocab_size", "vocab_size", 30522),
+    ("hidden_size", "width", 768),
+    ("num_hidden_layers", "layers", 12),
+    ("num_attention_heads", "heads", 12),
+    ("intermediate_size", "feed_forward", 3072),
+    ("type_vocab_size", "token_types", 2),
+    ("hidden_act", "activation", "gelu"),
+    ("hidden_dropout_prob", "dropout", 0.1),
+    ("attention_probs_dropout_prob", "attention_dropout", 0.1),
+    ("layer_norm_eps", "norm_eps", 1e-12),
+    ("initializer_range", "init_std", 0.02),
+)
+FIELDS = {theirs: ours for theirs, ours, _ in _TABLE}
 """Their names and ours, where the meaning is the same."""
-DEFAULTS = {
-    "vocab_size": 30522,
-    "hidden_size": 768,
-    "num_hidden_layers": 12,
-    "num_attention_heads": 12,
-    "intermediate_size": 3072,
-    "type_vocab_size": 2,
-    "hidden_act": "gelu",
-    "hidden_dropout_prob": 0.1,
-    "attention_probs_dropout_prob": 0.1,
-    "layer_norm_eps": 1e-12,
-    "initializer_range": 0.02,
-    "max_position_embeddings": 512,
-}
+DEFAULTS = {theirs: default for theirs, _, default in _TABLE} | {"max_position_embeddings": 512}
 """What a field that is not there means to Hugging Face, in most families."""
 OWN = "encoder"
 """Where config.json of our own model types keeps the fields of our config."""
@@ -73,22 +61,16 @@ def shared(config: EncoderConfig) -> dict[str, Any]:
     return fields_of | {"pad_token_id": config.pad_id, "max_position_embeddings": rows}
 
 
-def made(
-    kind: type[C],
-    read: Mapping[str, Any],
-    names: Mapping[str, str] = FIELDS,
-    file: str = "config.json",
+def build_config(
+    kind: type[C], read: Mapping[str, Any], names: Mapping[str, str] = FIELDS, file: str = "config.json"
 ) -> C:
     """The config of these fields; its errors name them as the file does."""
     try:
         return kind(**read)
     except InputError as error:
         message = str(error)
-        for theirs, ours in (
-            *names.items(),
-            ("max_position_embeddings", "positions"),
-            ("pad_token_id", "pad_id"),
-        ):
+        also = {"max_position_embeddings": "positions", "pad_token_id": "pad_id"}
+        for theirs, ours in (*names.items(), *also.items()):
             message = message.replace(f"`{ours}`", f"`{theirs}`")
         raise InputError(f"{message} It stands in {file}.") from None
 
@@ -137,9 +119,7 @@ def read_own(kind: type[C], raw: Raw, under: str = OWN, **known: Any) -> C:
     stored = raw.get(under)
     if not isinstance(stored, dict):
         raise bad(under, "the fields of a Longspan model", stored)
-    ours = {
-        DISK_NAMES.get(field.name, field.name): field for field in fields(kind) if field.name not in known
-    }
+    ours = {DISK_NAMES.get(one.name, one.name): one for one in fields(kind) if one.name not in known}
     for name, value in stored.items():
         if name not in ours:
             raise bad(f"{under}.{name[:80]}", f"one of {', '.join(ours)}", "another word", "Update Longspan.")

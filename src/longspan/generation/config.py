@@ -62,9 +62,8 @@ class GenerationConfig:
         if self.max_new_tokens is not None:
             whole("max_new_tokens", self.max_new_tokens, 1)
             if self.min_new_tokens > self.max_new_tokens:
-                raise bad(
-                    "min_new_tokens", f"at most `max_new_tokens`, {self.max_new_tokens}", self.min_new_tokens
-                )
+                most = f"at most `max_new_tokens`, {self.max_new_tokens}"
+                raise bad("min_new_tokens", most, self.min_new_tokens)
         number("length_penalty", self.length_penalty, -10.0, 10.0)
         _one_of("length_penalty_form", self.length_penalty_form, FORMS)
         _one_of("early_stopping", self.early_stopping, EARLY)
@@ -75,18 +74,13 @@ class GenerationConfig:
         _one_of("do_sample", self.do_sample, (True, False))
         if self.do_sample:
             if self.num_beams > 1:
-                raise bad(
-                    "num_beams",
-                    "1 where words are sampled",
-                    self.num_beams,
-                    "Ask for several texts by `num_return_sequences`.",
-                )
+                repair = "Ask for several texts by `num_return_sequences`."
+                raise bad("num_beams", "1 where words are sampled", self.num_beams, repair)
         elif (self.temperature, self.top_k, self.top_p) != (1.0, None, None):
             raise bad("temperature, top_k and top_p", "given with do_sample=True", False)
         elif self.num_return_sequences > self.num_beams:
-            raise bad(
-                "num_return_sequences", f"at most `num_beams`, {self.num_beams}", self.num_return_sequences
-            )
+            most = f"at most `num_beams`, {self.num_beams}"
+            raise bad("num_return_sequences", most, self.num_return_sequences)
         number("temperature", self.temperature, 1e-6, 1e6)
         if self.top_k is not None:
             whole("top_k", self.top_k, 1)
@@ -107,14 +101,13 @@ class GenerationConfig:
             if (getattr(self, name) or 0) > positions:
                 most = f"at most {positions}, as many as there are positions"
                 raise bad(name, most, getattr(self, name))
-        named = {name: (getattr(self, name),) for name in ("forced_bos_token_id", "forced_eos_token_id")}
-        for name, tokens in {
-            **named,
-            "bad_words_ids": [t for word in self.bad_words_ids for t in word],
-        }.items():
-            for token in tokens:
-                if token is not None and token >= vocab:
-                    raise bad(name, f"below {vocab}, the number of words", token)
+        forced = [(name, getattr(self, name)) for name in ("forced_bos_token_id", "forced_eos_token_id")]
+        for name, token in [
+            *forced,
+            *(("bad_words_ids", token) for word in self.bad_words_ids for token in word),
+        ]:
+            if token is not None and token >= vocab:
+                raise bad(name, f"below {vocab}, the number of words", token)
         return replace(self, max_new_tokens=positions if self.max_new_tokens is None else self.max_new_tokens)
 
     def penalty(self, length: int) -> float:
@@ -126,6 +119,7 @@ class GenerationConfig:
 NAMES = tuple(option.name for option in fields(GenerationConfig))
 TOTAL_LENGTHS = {"max_length": "max_new_tokens", "min_length": "min_new_tokens"}
 """Options of transformers that count the start token, too."""
+OPTIONS = frozenset({*NAMES, *TOTAL_LENGTHS})
 
 
 def new_token_lengths(options: Mapping[str, Any]) -> dict[str, Any]:

@@ -112,8 +112,8 @@ class TokenStream:
     def results(self, search: BeamSearch | Sampler) -> list[Hypothesis]:
         """The texts, the rest of which is told; one that was cut has what was told, and its score before."""
         self.hear(search, ended=True)
-        found = search.results()
-        return [Hypothesis(text.tokens[: self._count], text.score) for text in found] if self._cut else found
+        texts = search.results()
+        return [Hypothesis(text.tokens[: self._count], text.score) for text in texts] if self._cut else texts
 
 
 def _search(

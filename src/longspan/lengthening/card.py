@@ -73,9 +73,9 @@ def _license(homes: list[Path]) -> str | None:
     for path in (home / "README.md" for home in homes):
         if path.is_file():
             with path.open(encoding="utf-8", errors="replace") as file:
-                found = _LICENSE.match(file.read(1 << 16))
-            if found:
-                return found[1]
+                match = _LICENSE.match(file.read(1 << 16))
+            if match:
+                return match[1]
     return None
 
 

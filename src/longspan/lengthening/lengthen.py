@@ -56,12 +56,7 @@ def lengthen(
     """
     place = None if out is None else _place(Path(out), force=force)
     loaded = load_model(
-        source,
-        task,
-        revision=revision,
-        cache_dir=cache_dir,
-        token=token,
-        local_files_only=local_files_only,
+        source, task, revision=revision, cache_dir=cache_dir, token=token, local_files_only=local_files_only
     )
     if place is not None and loaded.folder.resolve().is_relative_to(place.resolve()):
         raise bad("out", "another folder than the source's", str(out))
@@ -103,12 +98,8 @@ def lengthened(
     kind = kinds[one_of("pattern", pattern, kinds)]
     if kind.keeps_positions and (positions != "copy" or period is not None):
         raise bad("positions", f"left out for {pattern}, which keeps the table", positions)
-    short = Short(
-        config=source.config,
-        architecture=source.architecture,
-        has_decoder=source.backbone.config.has_decoder,
-        to=to,
-    )
+    architecture, has_decoder = source.architecture, source.backbone.config.has_decoder
+    short = Short(config=source.config, architecture=architecture, has_decoder=has_decoder, to=to)
     for name, value in options.items():
         owners = [one.name for one in kinds.values() if name in one.options]
         if value is not None and owners and name not in kind.options:

@@ -26,24 +26,24 @@ def chunked_cross_entropy(
     tensor(1.6094)
     """
     weight = wide(weight)
-    wanted = torch.is_grad_enabled()
+    with_grad = torch.is_grad_enabled()
     with torch.autocast(x.device.type, enabled=False):
-        found: Tensor = _ChunkedCrossEntropy.apply(  # type: ignore[no-untyped-call]
-            x.to(weight.dtype), weight, bias.to(weight.dtype), labels, label_smoothing, wanted
+        loss: Tensor = _ChunkedCrossEntropy.apply(  # type: ignore[no-untyped-call]
+            x.to(weight.dtype), weight, bias.to(weight.dtype), labels, label_smoothing, with_grad
         )
-    return found
+    return loss
 
 
 class _ChunkedCrossEntropy(torch.autograd.Function):
     @staticmethod
     def forward(
-        ctx: Any, x: Tensor, weight: Tensor, bias: Tensor, labels: Tensor, smoothing: float, wanted: bool
+        ctx: Any, x: Tensor, weight: Tensor, bias: Tensor, labels: Tensor, smoothing: float, with_grad: bool
     ) -> Tensor:
         learnt = labels != IGNORE_INDEX
         share = learnt.to(x.dtype) / learnt.sum().clamp_min(1)
         labels = labels.masked_fill(~learnt, 0).unsqueeze(1)
-        of_x = torch.empty_like(x) if wanted and ctx.needs_input_grad[0] else None
-        of_weight = torch.zeros_like(weight) if wanted and ctx.needs_input_grad[1] else None
+        of_x = torch.empty_like(x) if with_grad and ctx.needs_input_grad[0] else None
+        of_weight = torch.zeros_like(weight) if with_grad and ctx.needs_input_grad[1] else None
         room, total = x.new_empty(min(ROWS, len(x)), len(weight)), x.new_zeros(())
         for start in range(0, len(x), ROWS):
             piece = slice(start, start + ROWS)
@@ -60,10 +60,10 @@ class _ChunkedCrossEntropy(torch.autograd.Function):
     @staticmethod
     @once_differentiable
     def backward(ctx: Any, upstream: Tensor) -> tuple[Tensor | None, ...]:
-        found = ctx.saved_tensors
+        gradients = ctx.saved_tensors
         if upstream != 1:  # most are 1, and a copy of the weight's gradient is large
-            found = [None if one is None else one * upstream for one in found]
-        return (*found, None, None, None, None)
+            gradients = [None if gradient is None else gradient * upstream for gradient in gradients]
+        return (*gradients, None, None, None, None)
 
 
 def _turn_to_gradient(scores: Tensor, labels: Tensor, share: Tensor, smoothing: float) -> Tensor:

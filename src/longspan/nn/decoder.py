@@ -9,7 +9,7 @@ from torch import Tensor, nn
 from longspan.engine.call import attention
 from longspan.engine.plan import Plan
 from longspan.nn.attention import SelfAttention, fresh_dropout
-from longspan.nn.encoder import FeedForward, residual
+from longspan.nn.encoder import FeedForward, LayerConfig, residual
 from longspan.nn.linear import Linear
 
 KeyValues = tuple[Tensor, Tensor]
@@ -80,28 +80,22 @@ class DecoderLayer(nn.Module):
 
     def __init__(
         self,
-        width: int,
+        like: LayerConfig,
         heads: int,
         inner: int,
         *,
-        act: str,
-        eps: float,
-        dropout: float,
         attention_dropout: float = 0.0,
-        activation_dropout: float = 0.0,
         bias: bool = True,
-        norm_first: bool = False,
         final: bool = False,
     ) -> None:
         super().__init__()
+        width, norms = like.width, [nn.LayerNorm(like.width, like.eps) for _ in range(3)]
         self.attention = SelfAttention(width, heads, bias=bias, out_bias=bias, dropout=attention_dropout)
         self.cross = CrossAttention(width, heads, bias=bias, dropout=attention_dropout)
-        self.feed_forward = FeedForward(width, inner, act, dropout=activation_dropout)
-        self.attention_norm, self.cross_norm, self.feed_forward_norm = (
-            nn.LayerNorm(width, eps) for _ in range(3)
-        )
-        self.closing_norm = nn.LayerNorm(width, eps) if final else None
-        self.dropout, self.norm_first = dropout, norm_first
+        self.feed_forward = FeedForward(width, inner, like.act, dropout=like.activation_dropout)
+        self.attention_norm, self.cross_norm, self.feed_forward_norm = norms
+        self.closing_norm = nn.LayerNorm(width, like.eps) if like.norm_first and final else None
+        self.dropout, self.norm_first = like.dropout, like.norm_first
 
     def forward(
         self, x: Tensor, key_values: KeyValues, plans: DecoderPlans, cache: KVCache | None = None

@@ -6,6 +6,7 @@ from torch.nn import functional as F
 
 from longspan.errors import bad
 from longspan.layout import Layout
+from longspan.nn.encoder import LayerConfig
 from longspan.nn.linear import Linear
 from longspan.nn.rows import ROWS
 
@@ -14,34 +15,31 @@ class Embeddings(nn.Module):
     """ids (N,) to the first hidden states (N, C): word + position + type, norm and dropout.
 
     Position p of a document reads row p + `offset` of the table. With 0 `token_types` there is no such table.
-    Tables of another `embedding_size` are projected to C. Words may be multiplied by a `scale`; the `norm`
-    may be missing, or come after dropout (`norm_last`).
+    Tables of another `embedding_size` are projected to C. Words may be multiplied by the root of C
+    (`rescale`); the norm may be missing, or come after dropout (`norm_last`).
     """
 
     def __init__(
         self,
+        like: LayerConfig,
         *,
         vocab: int,
-        width: int,
         positions: int,
-        token_types: int,
+        token_types: int = 0,
         embedding_size: int | None = None,
         offset: int = 0,
-        eps: float,
-        dropout: float,
-        scale: float = 1.0,
-        norm: bool = True,
+        rescale: bool = False,
         norm_last: bool = False,
     ) -> None:
         super().__init__()
-        size = width if embedding_size is None else embedding_size
+        size = like.width if embedding_size is None else embedding_size
         self.words = nn.Embedding(vocab, size)
         self.positions = nn.Embedding(positions + offset, size)
         self.types = nn.Embedding(token_types, size) if token_types else None
-        self.norm = nn.LayerNorm(size, eps) if norm else None
-        self.projection = None if embedding_size is None else Linear(embedding_size, width)
-        self.offset, self.limit, self.scale = offset, positions, scale
-        self.dropout, self.norm_last = dropout, norm_last
+        self.norm = None if like.norm_first else nn.LayerNorm(size, like.eps)
+        self.projection = None if embedding_size is None else Linear(embedding_size, like.width)
+        self.offset, self.limit, self.scale = offset, positions, like.width**0.5 if rescale else 1.0
+        self.dropout, self.norm_last = like.dropout, norm_last
 
     def forward(self, ids: Tensor, layout: Layout, token_types: Tensor | None = None) -> Tensor:
         check(ids, layout, token_types, self.words, self.types, self.limit)
@@ -82,10 +80,9 @@ def check(
         raise bad("ids", f"of shape ({layout.size},), one for each row", tuple(ids.shape))
     longest = int(layout.sites.position.max(initial=-1)) + 1
     if limit is not None and longest > limit:
-        repair = (
-            "Read it in windows (overflow='window'), cut it (overflow='truncate'), or lengthen the model."
-        )
-        raise bad("document", f"at most {limit} tokens long, as many as there are positions", longest, repair)
+        ways = "Read it in windows (overflow='window'), cut it (overflow='truncate')"
+        room = f"at most {limit} tokens long, as many as there are positions"
+        raise bad("document", room, longest, f"{ways}, or lengthen the model.")
     if token_types is not None and types is None:
         raise bad("token_types", "None, as the model has none", tuple(token_types.shape))
     for name, column, table in (("ids", ids, words), ("token_types", token_types, types)):

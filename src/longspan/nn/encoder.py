@@ -1,6 +1,6 @@
 """One encoder layer, its norms after the residuals or before the blocks."""
 
-from typing import Any
+from typing import Any, NamedTuple
 
 from torch import Tensor, nn
 from torch.nn import functional as F
@@ -10,6 +10,17 @@ from longspan.nn.linear import Linear
 from longspan.nn.rows import by_rows
 
 FEED_FORWARD = ("feed_forward.up", "feed_forward.down")
+
+
+class LayerConfig(NamedTuple):
+    """What the layers of a model have in common."""
+
+    width: int
+    act: str
+    eps: float
+    dropout: float
+    activation_dropout: float = 0.0
+    norm_first: bool = False
 
 
 class FeedForward(nn.Module):
@@ -32,26 +43,14 @@ class EncoderLayer(nn.Module):
     more norm at its end.
     """
 
-    def __init__(
-        self,
-        attention: nn.Module,
-        width: int,
-        inner: int,
-        *,
-        act: str,
-        eps: float,
-        dropout: float,
-        activation_dropout: float = 0.0,
-        norm_first: bool = False,
-        final: bool = False,
-    ) -> None:
+    def __init__(self, like: LayerConfig, attention: nn.Module, inner: int, *, final: bool = False) -> None:
         super().__init__()
         self.attention = attention
-        self.attention_norm = nn.LayerNorm(width, eps)
-        self.feed_forward = FeedForward(width, inner, act, dropout=activation_dropout)
-        self.feed_forward_norm = nn.LayerNorm(width, eps)
-        self.closing_norm = nn.LayerNorm(width, eps) if final else None
-        self.dropout, self.norm_first = dropout, norm_first
+        self.attention_norm = nn.LayerNorm(like.width, like.eps)
+        self.feed_forward = FeedForward(like.width, inner, like.act, dropout=like.activation_dropout)
+        self.feed_forward_norm = nn.LayerNorm(like.width, like.eps)
+        self.closing_norm = nn.LayerNorm(like.width, like.eps) if like.norm_first and final else None
+        self.dropout, self.norm_first = like.dropout, like.norm_first
 
     @property
     def int8_paths(self) -> tuple[str, ...]:

@@ -8,7 +8,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
 
-from longspan.errors import bad
+from longspan.errors import bad, one_of
 from longspan.layout import Layout
 from longspan.nn.activations import activation
 from longspan.nn.encoder import FeedForward
@@ -123,7 +123,7 @@ class PoolingHead(nn.Module):
     """One vector for each document: (N, C) -> (documents, C), the mean, maximum or first of its tokens.
 
     "sif" is the mean weighted by a number for each of the `words` of the vocabulary. `pooler` keeps the dense
-    layer that was pretrained on the first token, which `pooler_output` reads.
+    layer that was pretrained on the first token.
     """
 
     def __init__(
@@ -136,8 +136,7 @@ class PoolingHead(nn.Module):
         words: int | None = None,
     ) -> None:
         super().__init__()
-        if pooling not in POOLINGS:
-            raise bad("pooling", f"one of {', '.join(POOLINGS)}", pooling)
+        one_of("pooling", pooling, POOLINGS)
         if pooling == "sif" and words is None:
             raise bad("pooling", "another one for a model without SIF weights", pooling)
         self.pooling, self.normalize = pooling, normalize
@@ -154,12 +153,6 @@ class PoolingHead(nn.Module):
     def forward(self, x: Tensor, layout: Layout, weights: Tensor | None = None) -> Tensor:
         vectors = pool(x, layout, self.pooling, weights)
         return F.normalize(vectors, dim=-1) if self.normalize else vectors
-
-    def pooler_output(self, x: Tensor, layout: Layout) -> Tensor:
-        """What Hugging Face calls so: tanh of the dense layer on the first tokens."""
-        if self.dense is None:
-            raise bad("pooler", "part of the checkpoint", None, "Use pooling='mean'.")
-        return torch.tanh(self.dense(pool(x, layout, "first")))
 
 
 def pool(x: Tensor, layout: Layout, how: str, weights: Tensor | None = None) -> Tensor:

@@ -86,10 +86,8 @@ def natively(
     fused, outputs = then in (None, F.gelu), len(weight)
     room = into
     if room is None or room.dtype != torch.float32 or room.stride(1) != 1:
-        apart = outputs + 16 * (
-            then is not None and outputs % PAGE == 0
-        )  # read by another layer, not returned
-        room = torch.empty(len(x), apart)[:, :outputs]
+        apart = then is not None and outputs % PAGE == 0  # read by another layer, not returned
+        room = torch.empty(len(x), outputs + 16 * apart)[:, :outputs]
     compiled.linear(
         _rows(x),
         weight,

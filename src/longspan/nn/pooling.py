@@ -7,7 +7,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
 
-from longspan.errors import bad
+from longspan.errors import one_of
 from longspan.layout import Layout
 from longspan.nn.linear import Linear, native, natively, wide
 
@@ -52,10 +52,8 @@ class Slots:
         far = 2 * np.abs(tap - (kernel - 1) // 2) + (tap > (kernel - 1) // 2)
         nearest, first = np.where(exists, far, far.max() + 1).argmin(axis=1), exists.argmax(axis=1)
         centre, first = (np.take_along_axis(rows, at[:, None], axis=1) for at in (nearest, first))
-        rows = np.where(exists, rows, centre)
-        return Slots(
-            slots, *(torch.from_numpy(column) for column in (rows, exists, centre[:, 0], first[:, 0]))
-        )
+        columns = np.where(exists, rows, centre), exists, centre[:, 0], first[:, 0]
+        return Slots(slots, *map(torch.from_numpy, columns))
 
     def to(self, device: torch.device) -> "Slots":
         """The same slots with their rows on a device."""
@@ -109,8 +107,7 @@ class DynamicPooling(nn.Module):
         self, width: int, *, kernel: int, source: str = "centre", heads: int = 1, shared: bool = False
     ) -> None:
         super().__init__()
-        if source not in SOURCES:
-            raise bad("source", f"one of {', '.join(SOURCES)}", source)
+        one_of("source", source, SOURCES)
         self.delta = Linear(width // heads, (1 if shared else 2) * heads * kernel, bias=False)
         self.kernel, self.source, self.heads = kernel, source, heads
 

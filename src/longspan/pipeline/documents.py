@@ -60,9 +60,9 @@ class Found(list[T], Generic[T]):
 class ReadingRules:
     """What a task asks of the way its documents are read."""
 
-    verb: str
-    "What is done with a document, for error messages."
-    global_tokens: Rule
+    name: str
+    "The verb: what is done with a document."
+    global_tokens: Rule = "none"
     "Which tokens are global if the user says nothing and the family leaves it to the task."
     shortened: int | None = None
     "The part that is cut or read in windows: 0 the text, 1 its pair, None the longer one."
@@ -95,9 +95,8 @@ class Document:
     def joined(self, outputs: Sequence[FloatArray]) -> tuple[IntArray, FloatArray]:
         """The tokens that were read, and the pieces' outputs for them."""
         rows = np.concatenate([piece.rows[piece.owned] for piece in self.pieces])
-        values = np.concatenate(
-            [value[piece.owned] for piece, value in zip(self.pieces, outputs, strict=True)]
-        )
+        pairs = zip(self.pieces, outputs, strict=True)
+        values = np.concatenate([value[piece.owned] for piece, value in pairs])
         order = np.argsort(rows)
         return rows[order], values[order]
 
@@ -115,33 +114,27 @@ def prepare(
     if limit > longest:
         raise bad("limit", f"at most {longest}, what the model reads at once", limit)
     if options.overflow == "window" and not rules.windows:
-        repair = f"There is no way to {rules.verb} a document window by window."
+        repair = f"There is no way to {rules.name} a document window by window."
         raise bad("overflow", "'error' or 'truncate'", "window", repair)
     marks = _marks(model, rules, encodings, options.global_tokens)
-    blocks = model.config.reading_blocks
+    inputs, blocks = zip(names, encodings, marks, strict=True), model.config.reading_blocks
     if blocks is not None:
-        return [
-            _in_blocks(name, encoding, blocks, limit, options)
-            for name, encoding in zip(names, encodings, strict=True)
-        ]
-    return [
-        _document(name, encoding, marked, rules, limit, options)
-        for name, encoding, marked in zip(names, encodings, marks, strict=True)
-    ]
+        return [_in_blocks(name, encoding, blocks, limit, options) for name, encoding, _ in inputs]
+    return [_document(name, encoding, marked, rules, limit, options) for name, encoding, marked in inputs]
 
 
 def _marks(
-    model: TaskModel, rules: ReadingRules, encodings: Sequence[Encoding], asked: GlobalTokens | None
+    model: TaskModel, rules: ReadingRules, encodings: Sequence[Encoding], global_tokens: GlobalTokens | None
 ) -> list[BoolArray]:
     """Which tokens are global: those the user chose, else what suits the task."""
     use = model.config.global_tokens
-    if asked is not None and use == "none":
+    if global_tokens is not None and use == "none":
         repair = "Leave it out, or use a model that has them."
-        raise bad("global_tokens", "None for a model without global tokens", asked, repair)
-    if asked is None:
-        asked = rules.global_tokens if use == "by task" else "none"
+        raise bad("global_tokens", "None for a model without global tokens", global_tokens, repair)
+    if global_tokens is None:
+        global_tokens = rules.global_tokens if use == "by task" else "none"
     marks = []
-    for encoding, chosen in zip(encodings, Globals.of(asked).resolve(encodings), strict=True):
+    for encoding, chosen in zip(encodings, Globals.of(global_tokens).resolve(encodings), strict=True):
         marked = np.zeros(len(encoding), bool)
         marked[list(chosen)] = True
         marks.append(marked)
@@ -190,9 +183,8 @@ def _in_blocks(name: str, plain: Encoding, blocks: Blocks, limit: int, options: 
     while size - cuts[-1] > limit:
         reach = starts[(starts > cuts[-1]) & (starts <= cuts[-1] + limit)]
         cuts.append(int(reach[-1]) if reach.size else cuts[-1] + limit)
-    return Document(
-        encoding, begins, [Piece(np.arange(a, b), np.ones(b - a, bool)) for a, b in pairwise([*cuts, size])]
-    )
+    pieces = [Piece(np.arange(a, b), np.ones(b - a, bool)) for a, b in pairwise([*cuts, size])]
+    return Document(encoding, begins, pieces)
 
 
 def _shortened(encoding: Encoding, part: int | None) -> IntArray:

@@ -69,13 +69,13 @@ class Globals:
 
     def _kinds(self) -> dict[str, Callable[[Sequence[Encoding]], list[tuple[int, ...]]]]:
         spans = self.spans is not None or self.pair_spans is not None
-        given = {
+        ways = {
             "indices": (self.indices is not None, self._by_indices),
             "mask": (self.mask is not None, self._by_mask),
             "spans": (spans, self._by_spans),
             "rule": (self.rule is not None, self._by_rule),
         }
-        return {name: find for name, (there, find) in given.items() if there}
+        return {name: find for name, (there, find) in ways.items() if there}
 
     def _by_indices(self, encodings: Sequence[Encoding]) -> list[tuple[int, ...]]:
         lists = _each("indices", self.indices, encodings, flat=_is_number)
@@ -92,13 +92,14 @@ class Globals:
         return [tuple(np.flatnonzero(mask).tolist()) for mask in masks]
 
     def _by_spans(self, encodings: Sequence[Encoding]) -> list[tuple[int, ...]]:
-        found: list[set[int]] = [set() for _ in encodings]
-        for source, (name, given) in enumerate({"spans": self.spans, "pair_spans": self.pair_spans}.items()):
-            lists = _each(name, given or (), encodings, flat=_is_span)
-            for tokens, spans, encoding in zip(found, lists, encodings, strict=True):
+        touched: list[set[int]] = [set() for _ in encodings]
+        for source, name in enumerate(("spans", "pair_spans")):
+            stretches = getattr(self, name)
+            lists = _each(name, stretches or (), encodings, flat=_is_span)
+            for tokens, spans, encoding in zip(touched, lists, encodings, strict=True):
                 for span in spans:
                     tokens.update(_touched(name, span, encoding, source))
-        return [tuple(sorted(tokens)) for tokens in found]
+        return [tuple(sorted(tokens)) for tokens in touched]
 
     def _by_rule(self, encodings: Sequence[Encoding]) -> list[tuple[int, ...]]:
         rule = self.rule
@@ -162,14 +163,16 @@ def _is_span(value: Any) -> bool:
     return len(value) == 2 and all(_is_number(end) for end in value)
 
 
-def _each(name: str, given: Any, encodings: Sequence[Encoding], flat: Callable[[Any], bool]) -> Sequence[Any]:
+def _each(
+    name: str, values: Any, encodings: Sequence[Encoding], flat: Callable[[Any], bool]
+) -> Sequence[Any]:
     """One list for each document: the given ones, or the same for all."""
-    if len(given) == 0 or all(flat(value) for value in given):
-        return [given] * len(encodings)
-    if len(given) != len(encodings) or any(_is_number(value) for value in given):
-        value = f"{len(given)} of them"
+    if len(values) == 0 or all(flat(value) for value in values):
+        return [values] * len(encodings)
+    if len(values) != len(encodings) or any(_is_number(value) for value in values):
+        value = f"{len(values)} of them"
         raise bad(name, f"one list for all, or one for each of the {len(encodings)} documents", value)
-    return list(given)
+    return list(values)
 
 
 def _indices(chosen: Iterable[int], encoding: Encoding) -> tuple[int, ...]:

@@ -2,7 +2,6 @@
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TypeVar
 
 import numpy as np
 import torch
@@ -11,7 +10,6 @@ from longspan.errors import bad, whole
 from longspan.layout import Layout
 from longspan.shapes import IntArray
 
-T = TypeVar("T")
 Numbers = Sequence[int] | IntArray | torch.Tensor
 
 
@@ -58,32 +56,14 @@ def pack(
         raise bad("marked", f"one list for each of the {len(ids)} documents", f"{len(marked)} lists")
     batches = []
     for index in _groups([document.size + more for document in ids], budget):
-        lengths = [ids[i].size for i in index]
-        layout = Layout.packed(
-            lengths,
-            marked=None if marked is None else [marked[i] for i in index],
-            tags=None
-            if tags is None
-            else {name: np.concatenate([tags[i][name] for i in index]) for name in tags[0]},
-        )
+        columns = None
+        if tags is not None:
+            columns = {name: np.concatenate([tags[i][name] for i in index]) for name in tags[0]}
+        own_marks = None if marked is None else [marked[i] for i in index]
+        layout = Layout.packed([ids[i].size for i in index], marked=own_marks, tags=columns)
         column = None if types is None else _joined([types[i] for i in index])
         batches.append(Batch(_joined([ids[i] for i in index]), layout, column, tuple(index)))
     return batches
-
-
-def restore(results: Iterable[Sequence[T]], batches: Sequence[Batch]) -> list[T]:
-    """Results per document, given batch by batch, in the order of the documents that were packed.
-
-    >>> batches = pack([[5] * 3, [6] * 9, [7] * 4], budget=9)
-    >>> restore([batch.layout.lengths.tolist() for batch in batches], batches)
-    [3, 9, 4]
-    """
-    ordered: dict[int, T] = {}
-    for batch, found in zip(batches, results, strict=True):
-        if len(found) != len(batch.index):
-            raise bad("results", f"one for each of the batch's {len(batch.index)} documents", len(found))
-        ordered.update(zip(batch.index, found, strict=True))
-    return [ordered[i] for i in sorted(ordered)]
 
 
 def windows(n: int, limit: int, overlap: int = 0) -> list[tuple[int, int]]:

@@ -12,6 +12,7 @@ from torch import Tensor
 from longspan.errors import bad
 from longspan.families.task_model import TaskModel, evaluating
 from longspan.pipeline.documents import Document, ReadingRules, prepare
+from longspan.pipeline.inputs import Inputs
 from longspan.pipeline.options import Options
 from longspan.pipeline.packing import Batch, pack
 from longspan.progress import progress_bar
@@ -38,14 +39,15 @@ class Pipeline:
     def read(
         self,
         rules: ReadingRules,
-        names: Sequence[str],
-        encodings: Sequence[Encoding],
+        inputs: Inputs,
         step: Step,
         changes: Mapping[str, object],
+        encodings: Sequence[Encoding] | None = None,
     ) -> Iterator[tuple[Document, list[FloatArray]]]:
         """Each document, and what `step` makes of its pieces; `changes` are options for this call."""
         options = self.options.but(**changes)
-        documents = prepare(self.model, rules, names, encodings, options)
+        encodings = self.tokenizer.encode_many(inputs.items) if encodings is None else encodings
+        documents = prepare(self.model, rules, inputs.names, encodings, options)
         return zip(documents, run(self.model, documents, options, step), strict=True)
 
 
@@ -142,11 +144,7 @@ def structure_tags(
     kind = units.kind if structure is None else structure
     if units.most == 0 or kind == "blocks":
         return None
-    stretches = [
-        Stretch(document.encoding, piece.rows, document.marked)
-        for document in documents
-        for piece in document.pieces
-    ]
+    stretches = [Stretch(one.encoding, piece.rows, one.marked) for one in documents for piece in one.pieces]
     return tags_of(kind, units.most, stretches)
 
 

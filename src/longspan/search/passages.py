@@ -55,7 +55,7 @@ def encode(
     options = reader.options.but(progress=False)
     encodings = reader.tokenizer.encode_many([before + text for text in texts])
     names = [f"texts[{i}]" for i in range(len(texts))]
-    documents = prepare(reader.model, ENCODE.reading, names, encodings, options)
+    documents = prepare(reader.model, ENCODE, names, encodings, options)
     bodies = [_body(document, len(before)) for document in documents]
     passages = [split(text, offsets) for text, (_, offsets) in zip(texts, bodies, strict=True)]
     owners = [

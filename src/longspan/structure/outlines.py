@@ -73,7 +73,7 @@ def _spans(offsets: npt.ArrayLike) -> IntArray:
 
 def _numbered(text: str, spans: IntArray, *borders: "re.Pattern[str]") -> IntArray:
     """(n,) in which stretch between borders each token begins, of those that have tokens; -1 for no text."""
-    cuts = sorted({found.end() for border in borders for found in border.finditer(text)})
+    cuts = sorted({match.end() for border in borders for match in border.finditer(text)})
     inside = spans[:, 1] > spans[:, 0]
     stretch = np.searchsorted(cuts, spans[:, 0], side="right")
     number = np.full(len(spans), -1)

@@ -52,25 +52,20 @@ def natural_questions(
     """
     if len(candidates) != len(chunk):
         raise bad("candidates", f"one number for each of the {len(chunk)} tokens", len(candidates))
-    made = _Draft()
-    made.add([first], SENTENCE, made.top(words.first))
+    draft = _Draft()
+    draft.add([first], SENTENCE, draft.top(words.first))
     for token in (*question, separator):
-        made.add([token], SENTENCE, made.top(words.question))
+        draft.add([token], SENTENCE, draft.top(words.question))
     rows = zip((*chunk, separator), (*candidates, -1), strict=True)
     for candidate, run in groupby(rows, key=lambda row: max(row[1], -1)):
-        full = most is not None and len(made.words) >= most
-        parent = len(made.words) - 1 if full else made.top(words.sentence if candidate >= 0 else NOTHING)
-        made.add([token for token, _ in run], SENTENCE, parent)
-    return made.example()
+        full = most is not None and len(draft.words) >= most
+        parent = len(draft.words) - 1 if full else draft.top(words.sentence if candidate >= 0 else NOTHING)
+        draft.add([token for token, _ in run], SENTENCE, parent)
+    return draft.example()
 
 
 def trivia(
-    question: Tokens,
-    sentences: Sequence[Tokens],
-    *,
-    first: int,
-    separator: int,
-    words: Words = WORDPIECE,
+    question: Tokens, sentences: Sequence[Tokens], *, first: int, separator: int, words: Words = WORDPIECE
 ) -> Example:
     """CLS question SEP document: global tokens for CLS, each token of the question, and each sentence.
 
@@ -79,15 +74,15 @@ def trivia(
     >>> trivia([7, 8], [[30], [31, 32]], first=101, separator=102).outline.parent.tolist()
     [0, 1, 2, 0, 3, 4, 4]
     """
-    made = _Draft()
-    whole = made.top(words.first)
-    made.add([first], SENTENCE, whole)
+    draft = _Draft()
+    whole = draft.top(words.first)
+    draft.add([first], SENTENCE, whole)
     for token in question:
-        made.add([token], SENTENCE, made.top(words.question))
-    made.add([separator], SENTENCE, whole)
+        draft.add([token], SENTENCE, draft.top(words.question))
+    draft.add([separator], SENTENCE, whole)
     for sentence in sentences:
-        made.add(sentence, SENTENCE, made.top(words.sentence))
-    return made.example()
+        draft.add(sentence, SENTENCE, draft.top(words.sentence))
+    return draft.example()
 
 
 def hotpot(
@@ -105,19 +100,19 @@ def hotpot(
     >>> hotpot([7, 8], [([30], [[31, 32], [33]])], first=101).outline.parent.tolist()
     [-1, 1, 2, 4, 5, 5, 6]
     """
-    made = _Draft()
-    made.top(words.first, free=True)
-    made.add([first], SENTENCE, -1)
-    made.next_segment()
+    draft = _Draft()
+    draft.top(words.first, free=True)
+    draft.add([first], SENTENCE, -1)
+    draft.next_segment()
     for token in question:
-        made.add([token], QUESTION, made.top(words.question))
+        draft.add([token], QUESTION, draft.top(words.question))
     for title, sentences in paragraphs:
-        made.next_segment()
-        paragraph = made.top(words.paragraph)
-        made.add(title, TITLE, made.top(words.sentence), paragraph)
+        draft.next_segment()
+        paragraph = draft.top(words.paragraph)
+        draft.add(title, TITLE, draft.top(words.sentence), paragraph)
         for sentence in sentences:
-            made.add(sentence, SENTENCE, made.top(words.sentence), paragraph)
-    return made.example()
+            draft.add(sentence, SENTENCE, draft.top(words.sentence), paragraph)
+    return draft.example()
 
 
 def wikihop(
@@ -135,20 +130,20 @@ def wikihop(
     >>> wikihop([[7], [8]], [5], [[[30, 8], [31]]]).outline.linked.tolist()
     [0, 1, -1, -1, 1, -1]
     """
-    made = _Draft()
+    draft = _Draft()
     for number, candidate in enumerate(candidates):
-        made.add(candidate, CANDIDATE, made.top(words.candidate, CANDIDATE_ABOVE, free=True), linked=number)
-        made.next_segment()
+        draft.add(candidate, CANDIDATE, draft.top(words.candidate, CANDIDATE_ABOVE, free=True), linked=number)
+        draft.next_segment()
     for token in query:
-        made.add([token], QUESTION, made.top(words.question, QUESTION_ABOVE, free=True))
+        draft.add([token], QUESTION, draft.top(words.question, QUESTION_ABOVE, free=True))
     for sentences in documents:
-        made.next_segment()
-        document = made.top(words.paragraph, PARAGRAPH_ABOVE)
+        draft.next_segment()
+        document = draft.top(words.paragraph, PARAGRAPH_ABOVE)
         for sentence in sentences:
-            made.add(sentence, SENTENCE, made.top(words.sentence), document)
+            draft.add(sentence, SENTENCE, draft.top(words.sentence), document)
             for number, candidate in enumerate(candidates):
-                made.link(len(sentence), candidate, number)
-    return made.example()
+                draft.link(len(sentence), candidate, number)
+    return draft.example()
 
 
 @dataclass(eq=False)
@@ -171,10 +166,10 @@ class _Draft:
 
     def link(self, last: int, candidate: Tokens, number: int) -> None:
         """Link the candidate's mentions among the last tokens with its global token."""
-        start, wanted = len(self.rows) - last, list(candidate)
-        for at in range(start, len(self.rows) - len(wanted) + 1 if wanted else start):
-            if [row[0] for row in self.rows[at : at + len(wanted)]] == wanted:
-                for row in self.rows[at : at + len(wanted)]:
+        start, mention = len(self.rows) - last, list(candidate)
+        for at in range(start, len(self.rows) - len(mention) + 1 if mention else start):
+            if [row[0] for row in self.rows[at : at + len(mention)]] == mention:
+                for row in self.rows[at : at + len(mention)]:
                     row[4] = number
 
     def next_segment(self) -> None:

@@ -39,8 +39,6 @@ class Words:
 
 
 WORDPIECE = Words()
-SENTENCEPIECE = Words(question=41, candidate=42, paragraph=43, first=40)
-"""Of etcmodel's checkpoints that read SentencePiece."""
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
@@ -136,8 +134,8 @@ class Structure:
             ids = np.full(int(counts.sum()), words.sentence)
             if "paragraph" in tags:
                 ids[_slots(layout, tags["paragraph"], counts)[1]] = words.paragraph
-            asked = np.where(layout.sites.marked, tags.get("parent", -1), -1)
-            ids[_slots(layout, asked, counts)[1]] = words.question
+            questions = np.where(layout.sites.marked, tags.get("parent", -1), -1)
+            ids[_slots(layout, questions, counts)[1]] = words.question
         else:
             tags["parent"], counts, ids = _blocks(layout, whole("block", block, 0), most, words)
         own = {SEGMENT: _segments(layout, tags, counts)} if SEGMENT in tags else {}
@@ -181,9 +179,8 @@ def _structure(
     }
     long = Layout(replace(site, marked=np.zeros(layout.size, bool), tags=placed), layout.lengths)
     top = Layout.packed(counts, start=layout.lengths.tolist(), tags=own)
-    return Structure(
-        long, Layout(replace(top.sites, marked=np.ones(top.size, bool)), top.lengths), words, types
-    )
+    top = Layout(replace(top.sites, marked=np.ones(top.size, bool)), top.lengths)
+    return Structure(long, top, words, types)
 
 
 def _counts(layout: Layout, tags: Mapping[str, IntArray]) -> IntArray:

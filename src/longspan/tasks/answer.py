@@ -69,25 +69,25 @@ def build(backbone: Backbone, *, labels: int = 2) -> TaskModel:
 def questions(question: object, context: object) -> Inputs:
     """(question, context) pairs, from two texts, two lists, one of each, or a list of dicts."""
     if context is None:
-        return inputs.dicts("question", question, ("question", "context"), _asked)
+        return inputs.dicts("question", question, ("question", "context"), _checked)
     if isinstance(question, str) and isinstance(context, str):
-        return Inputs([_asked("", question, context)], ["context"], single=True)
+        return Inputs([_checked("", question, context)], ["context"], single=True)
     lists = [
-        None if isinstance(given, str) else inputs.listed(name, given, "a text or a list of texts")
-        for name, given in (("question", question), ("context", context))
+        None if isinstance(texts, str) else inputs.listed(name, texts, "a text or a list of texts")
+        for name, texts in (("question", question), ("context", context))
     ]
-    count = next(len(given) for given in lists if given is not None)
-    asked, read = (
-        [alone] * count if given is None else given
-        for given, alone in zip(lists, (question, context), strict=True)
+    count = next(len(texts) for texts in lists if texts is not None)
+    question_list, contexts = (
+        [alone] * count if texts is None else texts
+        for texts, alone in zip(lists, (question, context), strict=True)
     )
-    if len(asked) != len(read):
-        raise bad("context", f"as many as the {len(asked)} questions", f"{len(read)} texts")
-    pairs = [_asked(f"[{i}]", *pair) for i, pair in enumerate(zip(asked, read, strict=True))]
+    if len(question_list) != len(contexts):
+        raise bad("context", f"as many as the {len(question_list)} questions", f"{len(contexts)} texts")
+    pairs = [_checked(f"[{i}]", *pair) for i, pair in enumerate(zip(question_list, contexts, strict=True))]
     return Inputs(pairs, [f"context[{i}]" for i in range(count)], single=False)
 
 
-def _asked(place: str, question: object, context: object) -> tuple[str, str]:
+def _checked(place: str, question: object, context: object) -> tuple[str, str]:
     for name, text in (("question", question), ("context", context)):
         if not inputs.string(name + place, text).strip():
             raise bad(name + place, "a text with something in it", text)
@@ -191,18 +191,13 @@ def _trimmed(context: str, start: int, end: int) -> TokenSpan:
 
 
 def answer(
-    pipeline: Pipeline,
-    question: object,
-    context: object,
-    top_k: int,
-    options: AnswerOptions,
+    pipeline: Pipeline, question: object, context: object, top_k: int, options: AnswerOptions
 ) -> Results[Answer | Found[Span]]:
     """The answers to each question; a single one where top_k is 1."""
     taken, rest = questions(question, context), dict(options)
     most, longest = whole("top_k", top_k, 1), whole("max_answer_len", rest.pop("max_answer_len", 30), 1)
     impossible = bool(rest.pop("handle_impossible_answer", False))
-    encodings = pipeline.tokenizer.encode_many(taken.items)
-    read = pipeline.read(ANSWER.reading, taken.names, encodings, step, rest)
+    read = pipeline.read(ANSWER, taken, step, rest)
     results: list[Answer | Found[Span]] = []
     for (_, text), (document, outputs) in zip(taken.items, read, strict=True):
         best = decode(text, document, outputs, top_k=most, longest=longest, impossible=impossible)

@@ -10,7 +10,6 @@ from longspan.errors import InputError, bad
 from longspan.families.base import ModelConfig
 from longspan.families.task_model import TaskModel
 from longspan.pipeline.documents import ReadingRules
-from longspan.pipeline.global_tokens import Rule
 
 
 def no_run(*inputs: object, **options: object) -> object:
@@ -19,10 +18,9 @@ def no_run(*inputs: object, **options: object) -> object:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Task:
+class Task(ReadingRules):
     """Everything that depends on the task: add one by writing a file with such a value and registering it."""
 
-    name: str
     aliases: tuple[str, ...]
     "Other names that users may give it: Hugging Face's pipelines."
     architecture: str
@@ -36,12 +34,6 @@ class Task:
     "From the head's outputs on the pieces of a document to a result."
     metric: Callable[..., dict[str, float]]
     "How good predictions are, by the measure that papers report."
-    global_tokens: Rule = "none"
-    "Which tokens are global if the user says nothing and the family leaves it to the task."
-    shortened: int | None = None
-    "The part that is cut or read in windows: 0 the text, 1 its pair, None the longer one."
-    windows: bool = True
-    "Whether the results of the windows of a document can be joined."
     backbones: str = "any"
     'Which backbones can do it: "encoder", "decoder" (those with one) or "any".'
     has_labels: bool = False
@@ -60,16 +52,6 @@ class Task:
     def fits(self, config: ModelConfig) -> bool:
         """Whether models of this config can do it."""
         return self.backbones in ("any", "decoder" if config.has_decoder else "encoder")
-
-    @property
-    def reading(self) -> ReadingRules:
-        """How its documents are read."""
-        return ReadingRules(
-            verb=self.name,
-            global_tokens=self.global_tokens,
-            shortened=self.shortened,
-            windows=self.windows,
-        )
 
     @property
     def saved_as(self) -> str:

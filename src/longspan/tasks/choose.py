@@ -55,11 +55,11 @@ def prompts(prompt: object, choices: object) -> Inputs:
         return inputs.dicts("prompt", prompt, ("prompt", "choices"), _offered)
     if isinstance(prompt, str):
         return Inputs([_offered("", prompt, choices)], ["prompt"], single=True)
-    asked = inputs.listed("prompt", prompt, "a text or a list of texts")
+    texts = inputs.listed("prompt", prompt, "a text or a list of texts")
     offered = inputs.listed("choices", choices, "a list of lists")
-    if len(asked) != len(offered):
-        raise bad("choices", f"one list for each of the {len(asked)} prompts", f"{len(offered)} lists")
-    items = [_offered(f"[{i}]", *both) for i, both in enumerate(zip(asked, offered, strict=True))]
+    if len(texts) != len(offered):
+        raise bad("choices", f"one list for each of the {len(texts)} prompts", f"{len(offered)} lists")
+    items = [_offered(f"[{i}]", *both) for i, both in enumerate(zip(texts, offered, strict=True))]
     return Inputs(items, [f"prompt[{i}]" for i in range(len(items))], single=False)
 
 
@@ -67,9 +67,8 @@ def _offered(place: str, prompt: object, choices: object) -> tuple[str, list[str
     offered = inputs.listed("choices" + place, choices, "a list of texts")
     if not offered:
         raise bad("choices" + place, "a list of at least one text", offered)
-    return inputs.string("prompt" + place, prompt), [
-        inputs.string("choices" + place, choice) for choice in offered
-    ]
+    texts = [inputs.string("choices" + place, choice) for choice in offered]
+    return inputs.string("prompt" + place, prompt), texts
 
 
 def loss(scores: Tensor, counts: Sequence[int], right: Tensor) -> Tensor:
@@ -107,8 +106,7 @@ def choose(
     taken = prompts(prompt, choices)
     pairs = [(text, choice) for text, offered in taken.items for choice in offered]
     names = [name for name, (_, offered) in zip(taken.names, taken.items, strict=True) for _ in offered]
-    encodings = pipeline.tokenizer.encode_many(pairs)
-    read = pipeline.read(CHOOSE.reading, names, encodings, step, options)
+    read = pipeline.read(CHOOSE, Inputs(pairs, names, single=False), step, options)
     results: list[Choice] = []
     for _, offered in taken.items:
         mine = [next(read) for _ in offered]

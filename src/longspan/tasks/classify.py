@@ -44,9 +44,8 @@ def build(backbone: Backbone, *, labels: int) -> TaskModel:
         head = LastTokenHead(c.width, labels, act="tanh", dropout=c.dropout, drop_first=True)
         return Seq2SeqTaskModel(backbone, head, ending)
     act, drop = c.activation_in_head(ending), c.head_drops_input
-    return TaskModel(
-        backbone, FirstTokenHead(c.width, labels, act=act, dropout=c.dropout, drop_first=drop), ending
-    )
+    first = FirstTokenHead(c.width, labels, act=act, dropout=c.dropout, drop_first=drop)
+    return TaskModel(backbone, first, ending)
 
 
 def step(model: TaskModel, batch: Batch) -> Sequence[Tensor]:
@@ -64,9 +63,8 @@ def loss(logits: Tensor, labels: Tensor, problem: str | None = None) -> Tensor:
     tensor(0.6931)
     """
     if problem is None:
-        problem = (
-            "regression" if logits.shape[1] == 1 else "multi" if labels.is_floating_point() else "single"
-        )
+        several = "multi" if labels.is_floating_point() else "single"
+        problem = "regression" if logits.shape[1] == 1 else several
     if one_of("problem", problem, PROBLEMS) == "single":
         if labels.shape != logits.shape[:1]:
             raise bad("labels", f"of shape {tuple(logits.shape[:1])}", tuple(labels.shape))
@@ -111,9 +109,8 @@ def classify(
     """The labels of each text; a single one where top_k is 1."""
     taken = inputs.texts("texts", texts, pairs=True)
     most = None if top_k is None else whole("top_k", top_k, 1)
-    encodings = pipeline.tokenizer.encode_many(taken.items)
     results: list[Classification | Found[LabelScore]] = []
-    for document, outputs in pipeline.read(CLASSIFY.reading, taken.names, encodings, step, options):
+    for document, outputs in pipeline.read(CLASSIFY, taken, step, options):
         best = decode(outputs, labels, problem, most)
         info = document.reading.info()
         results.append({**best[0], **info} if most == 1 else Found(best, document.reading))

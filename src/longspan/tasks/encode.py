@@ -121,17 +121,12 @@ def normalized(vectors: FloatArray) -> FloatArray:
 
 
 def encode(
-    pipeline: Pipeline,
-    texts: object,
-    how: Vectors,
-    before: str,
-    options: Mapping[str, object],
+    pipeline: Pipeline, texts: object, how: Vectors, before: str, options: Mapping[str, object]
 ) -> Results[Embedding]:
     """The vectors of each text, with `before` put before it."""
     taken = inputs.texts("texts", texts)
     encodings = pipeline.tokenizer.encode_many([before + text for text in taken.items])
-    step = states(how.pooling, how.kinds)
-    read = pipeline.read(ENCODE.reading, taken.names, encodings, step, options)
+    read = pipeline.read(ENCODE, taken, states(how.pooling, how.kinds), options, encodings)
     return Results([decode(document, outputs, how) for document, outputs in read], taken.single)
 
 

@@ -36,10 +36,8 @@ class Guess(TypedDict):
 def build(backbone: Backbone, *, labels: int = 2) -> TaskModel:
     """A model with a new head."""
     c, ending = backbone.config.encoder, "ForMaskedLM"
-    act = c.activation_in_head(ending)
-    return TaskModel(
-        backbone, MaskedLanguageHead(c.width, backbone.word_embeddings, act=act, eps=c.norm_eps), ending
-    )
+    words, act = backbone.word_embeddings, c.activation_in_head(ending)
+    return TaskModel(backbone, MaskedLanguageHead(c.width, words, act=act, eps=c.norm_eps), ending)
 
 
 def words(model: TaskModel, batch: Batch, rows: Tensor) -> Tensor:
@@ -115,10 +113,8 @@ def fill(
 ) -> Results[Found[Guess] | Found[list[Guess]]]:
     """The likeliest words for the mask of each text, or for each of its masks."""
     taken = inputs.texts("texts", texts)
-    most = whole("top_k", top_k, 1)
-    tokenizer = pipeline.tokenizer
-    encodings = encoded(tokenizer, taken.items, taken.names)
-    read = pipeline.read(FILL.reading, taken.names, encodings, guesses(tokenizer, most), options)
+    step, tokenizer = guesses(pipeline.tokenizer, whole("top_k", top_k, 1)), pipeline.tokenizer
+    read = pipeline.read(FILL, taken, step, options, encoded(tokenizer, taken.items, taken.names))
     results: list[Found[Guess] | Found[list[Guess]]] = []
     for name, (document, outputs) in zip(taken.names, read, strict=True):
         masks = decode(tokenizer, name, document, outputs)

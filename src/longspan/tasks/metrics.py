@@ -7,6 +7,8 @@ from collections.abc import Hashable, Iterable, Sequence
 
 import numpy as np
 
+from longspan.shapes import FloatArray
+
 
 def accuracy(predicted: Sequence[Hashable], expected: Sequence[Hashable]) -> dict[str, float]:
     """The share of predictions that are right.
@@ -25,9 +27,8 @@ def set_f1(predicted: Iterable[set[Hashable]], expected: Iterable[set[Hashable]]
     0.5
     """
     pairs = list(zip(predicted, expected, strict=True))
-    hits, said, true = (
-        sum(counts) for counts in zip(*((len(p & e), len(p), len(e)) for p, e in pairs), strict=True)
-    )
+    hits = sum(len(p & e) for p, e in pairs)
+    said, true = sum(len(p) for p, _ in pairs), sum(len(e) for _, e in pairs)
     precision, recall = hits / max(said, 1), hits / max(true, 1)
     return {"precision": precision, "recall": recall, "f1": 2 * hits / max(said + true, 1)}
 
@@ -102,11 +103,9 @@ def _f1(words: list[str], others: list[str]) -> float:
     return 2 * hits / (len(words) + len(others))
 
 
-def _ranks(
-    values: "np.ndarray[tuple[int], np.dtype[np.float64]]",
-) -> "np.ndarray[tuple[int], np.dtype[np.float64]]":
+def _ranks(values: FloatArray) -> FloatArray:
     """Ranks; equal values share their mean rank."""
     _, inverse, counts = np.unique(values, return_inverse=True, return_counts=True)
     ends = np.cumsum(counts)
-    ranks: np.ndarray[tuple[int], np.dtype[np.float64]] = ((ends - counts + ends - 1) / 2)[inverse]
+    ranks: FloatArray = ((ends - counts + ends - 1) / 2)[inverse]
     return ranks

@@ -7,20 +7,13 @@ from itertools import count
 from typing import Any, NotRequired, TypedDict
 
 import torch
-from torch import Tensor
 
 from longspan.errors import InputError, bad, no_option, whole
 from longspan.families.backbone import Backbone
 from longspan.families.seq2seq.lm import Seq2SeqLM
 from longspan.families.seq2seq.model import Seq2Seq
 from longspan.families.task_model import evaluating
-from longspan.generation.config import (
-    NAMES,
-    TOTAL_LENGTHS,
-    GenerationConfig,
-    new_token_lengths,
-    stated_options,
-)
+from longspan.generation.config import OPTIONS, GenerationConfig, new_token_lengths, stated_options
 from longspan.generation.generate import generate
 from longspan.generation.search import Hypothesis
 from longspan.nn.heads import LMHead
@@ -42,7 +35,6 @@ STYLE = frozenset({*PAPERS, "max_new_tokens", "min_new_tokens", "do_sample"})
 """A folder that says anything of these is followed in all of them."""
 SAMPLING = ("temperature", "top_k", "top_p")
 READING = frozenset(field.name for field in fields(Options))
-WRITING = frozenset({*NAMES, *TOTAL_LENGTHS})
 
 OnText = Callable[[str], object]
 """Called with each piece of a text as it is generated; the text ends there if it returns False."""
@@ -85,18 +77,13 @@ def build(backbone: Backbone, *, labels: int = 2) -> Seq2SeqLM:
     return Seq2SeqLM(backbone, LMHead(backbone.word_embeddings))
 
 
-def loss(model: Seq2SeqLM, *batch: Any, **options: Any) -> Tensor:
-    """Mean cross-entropy of the summaries: see `Seq2SeqLM.loss`."""
-    return model.loss(*batch, **options)
-
-
 def divided(options: Mapping[str, Any]) -> tuple[dict[str, Any], dict[str, Any]]:
     """Options of reading and options of generation, from a mixture."""
     reading = {name: value for name, value in options.items() if name in READING}
     writing = {name: value for name, value in options.items() if name not in READING}
     for name in writing:
-        if name not in WRITING:
-            raise no_option(name, sorted(WRITING | READING | {"query", "seed", "stream"}))
+        if name not in OPTIONS:
+            raise no_option(name, sorted(OPTIONS | READING | {"query", "seed", "stream"}))
     return reading, new_token_lengths(writing)
 
 
@@ -114,7 +101,7 @@ def own_style(config: Mapping[str, Any], generation: Mapping[str, Any]) -> dict[
 
 
 def combined(
-    asked: Mapping[str, Any], own: Mapping[str, Any], *, positions: int, vocab: int
+    chosen: Mapping[str, Any], own: Mapping[str, Any], *, positions: int, vocab: int
 ) -> GenerationConfig:
     """What was asked for, and else the model's own way, which gives way where the two do not go together.
 
@@ -122,28 +109,27 @@ def combined(
     >>> combined({"max_new_tokens": 20}, own, positions=1024, vocab=9).min_new_tokens
     20
     """
-    asked = {name: value for name, value in asked.items() if value is not None}
+    chosen = {name: value for name, value in chosen.items() if value is not None}
     usual = {"num_beams": 1, "max_new_tokens": MAX_NEW_TOKENS, "min_new_tokens": 0}
     config = usual | {"num_return_sequences": 1, "do_sample": False} | dict(own)
     try:
-        most, least, beams = (
-            whole(name, config[name], 0) for name in ("max_new_tokens", "min_new_tokens", "num_beams")
-        )
-        if asked.get("max_new_tokens") is not None:
-            config["min_new_tokens"] = min(least, whole("max_new_tokens", asked["max_new_tokens"], 1))
-        floor = whole("min_new_tokens", asked.get("min_new_tokens", 0), 0)
+        names = "max_new_tokens", "min_new_tokens", "num_beams"
+        most, least, beams = (whole(name, config[name], 0) for name in names)
+        if chosen.get("max_new_tokens") is not None:
+            config["min_new_tokens"] = min(least, whole("max_new_tokens", chosen["max_new_tokens"], 1))
+        floor = whole("min_new_tokens", chosen.get("min_new_tokens", 0), 0)
         config["max_new_tokens"] = min(positions, max(most, floor))
-        if asked.get("do_sample"):
+        if chosen.get("do_sample"):
             config["num_beams"] = 1
-        elif "num_return_sequences" in asked:
-            texts = whole("num_return_sequences", asked["num_return_sequences"], 1)
+        elif "num_return_sequences" in chosen:
+            texts = whole("num_return_sequences", chosen["num_return_sequences"], 1)
             config["num_beams"] = max(beams, texts)
-        config |= asked
+        config |= chosen
         if not config["do_sample"]:
-            config = {name: value for name, value in config.items() if name not in SAMPLING or name in asked}
+            config = {name: value for name, value in config.items() if name not in SAMPLING or name in chosen}
         return GenerationConfig().but(**config).fitting(positions=positions, vocab=vocab)
     except InputError as error:
-        if any(f"`{name}`" in str(error) for name in own if name not in asked):
+        if any(f"`{name}`" in str(error) for name in own if name not in chosen):
             raise InputError(f"{error} The model's own settings are {dict(own)}.") from None
         raise
 
@@ -152,14 +138,14 @@ def with_queries(texts: Sequence[str], query: object) -> list[str]:
     """Documents with the query before them and a blank line between (as in SCROLLS, Shaham et al. 2022)."""
     if query is None:
         return list(texts)
-    wanted = f"one text, or one for each of the {len(texts)} documents"
-    queries = [query] if isinstance(query, str) else inputs.listed("query", query, wanted)
+    requirement = f"one text, or one for each of the {len(texts)} documents"
+    queries = [query] if isinstance(query, str) else inputs.listed("query", query, requirement)
     for one in queries:
         if not isinstance(one, str) or not one.strip():
             raise bad("query", "a text with something in it", one)
     queries = queries * len(texts) if isinstance(query, str) else queries
     if len(queries) != len(texts):
-        raise bad("query", wanted, f"{len(queries)} texts")
+        raise bad("query", requirement, f"{len(queries)} texts")
     return [f"{one}\n\n{text}" for one, text in zip(queries, texts, strict=True)]
 
 
@@ -213,12 +199,8 @@ def write(
 def _result(document: Document, tokenizer: Tokenizer, texts: Sequence[Hypothesis], several: bool) -> Summary:
     known = tokenizer.vocab_size  # a model may have more rows than its tokenizer has words
     written = [tokenizer.decode([t for t in text.tokens if t < known], special=False) for text in texts]
-    reading = document.reading
-    summary: Summary = {
-        "summary_text": written[0],
-        "n_tokens": reading.n_tokens,
-        "truncated": reading.truncated,
-    }
+    n_tokens, truncated, _ = document.reading
+    summary: Summary = {"summary_text": written[0], "n_tokens": n_tokens, "truncated": truncated}
     if several:
         summary["summaries"] = written
     return summary
@@ -266,13 +248,13 @@ def summarize(
     """A summary of each document; `style` is what config.json and generation_config.json say of it."""
     model = pipeline.model
     assert isinstance(model, Seq2SeqLM)
-    reading, asked = divided(options)
+    reading, chosen = divided(options)
     settings = pipeline.options.but(**reading)
     sizes = model.backbone.config
-    config = combined(asked, own_style(*style), positions=sizes.positions, vocab=sizes.vocab_size)
+    config = combined(chosen, own_style(*style), positions=sizes.positions, vocab=sizes.vocab_size)
     taken = inputs.documents("texts", texts)
     encodings = pipeline.tokenizer.encode_many(with_queries(taken.items, query))
-    documents = prepare(model, SUMMARIZE.reading, taken.names, encodings, settings)
+    documents = prepare(model, SUMMARIZE, taken.names, encodings, settings)
     return write(model, pipeline.tokenizer, documents, settings, config, seed=seed, on_text=stream)
 
 
@@ -283,7 +265,7 @@ SUMMARIZE = Task(
     build=build,
     backbones="decoder",
     inputs=partial(inputs.documents, "texts"),
-    loss=loss,
+    loss=Seq2SeqLM.loss,
     decode=_result,
     metric=rouge,
     global_tokens="first",

@@ -196,17 +196,13 @@ def _unknown(how: Tagger, text: str, group: Sequence[Token]) -> str:
 
 
 def tag(
-    pipeline: Pipeline,
-    texts: object,
-    labels: Sequence[str],
-    options: TagOptions,
+    pipeline: Pipeline, texts: object, labels: Sequence[str], options: TagOptions
 ) -> Results[Found[Entity]]:
     """The entities of each text."""
     taken, rest = inputs.texts("texts", texts), dict(options)
     strategy = one_of("aggregation_strategy", rest.pop("aggregation_strategy", "none"), STRATEGIES)
     ignored = cast(Sequence[str], rest.pop("ignore_labels", ("O",)))
-    encodings = pipeline.tokenizer.encode_many(taken.items)
-    read = pipeline.read(TAG.reading, taken.names, encodings, step, rest)
+    read = pipeline.read(TAG, taken, step, rest)
     how = tagger(pipeline.tokenizer, labels, strategy, ignored)
     results = [
         Found(decode(how, text, document, outputs), document.reading)

@@ -23,9 +23,7 @@ def encoding(text: int, pair: int | None = None) -> Encoding:
 
 
 def document(tokens: Encoding, task: str = "tag", **options: object) -> Document:
-    (found,) = prepare(
-        model("longformer", task), TASKS[task].reading, ["text"], [tokens], Options().but(**options)
-    )
+    (found,) = prepare(model("longformer", task), TASKS[task], ["text"], [tokens], Options().but(**options))
     return found
 
 
@@ -127,7 +125,7 @@ def test_a_model_without_global_tokens_takes_none() -> None:
     with pytest.raises(InputError, match=r"`global_tokens` must be None for a model without global tokens"):
         prepare(
             model("bert", "tag"),
-            TASKS["tag"].reading,
+            TASKS["tag"],
             ["text"],
             [encoding(4)],
             Options(global_tokens="first"),
@@ -136,9 +134,7 @@ def test_a_model_without_global_tokens_takes_none() -> None:
 
 @pytest.mark.parametrize("family", ["bigbird", "bert"])
 def test_other_models_than_longformer_mark_nothing_by_default(family: str) -> None:
-    (found,) = prepare(
-        model(family, "classify"), TASKS["classify"].reading, ["text"], [encoding(4)], Options()
-    )
+    (found,) = prepare(model(family, "classify"), TASKS["classify"], ["text"], [encoding(4)], Options())
     assert not found.marked.any()
 
 

@@ -34,7 +34,7 @@ def tags(found: Reader, given: Any, structure: str | None = None, **options: Any
     """What the model is told of each piece of one input."""
     encodings = found.tokenizer.encode_many([given])
     chosen = Options(**options)
-    documents = prepare(found.model, TASKS[found.task].reading, ["text"], encodings, chosen)
+    documents = prepare(found.model, TASKS[found.task], ["text"], encodings, chosen)
     columns = structure_tags(found.model, structure, documents)
     return [{name: column.tolist() for name, column in one.items()} for one in columns or []]
 
@@ -60,7 +60,7 @@ def test_each_paragraph_has_one_before_those_of_its_sentences_and_is_a_segment()
 def test_each_word_of_a_question_has_one_of_its_own_and_comes_first() -> None:
     found = made("answer")
     encodings = found.tokenizer.encode_many([("who is", TEXT)])
-    (document,) = prepare(found.model, TASKS["answer"].reading, ["text"], encodings, Options())
+    (document,) = prepare(found.model, TASKS["answer"], ["text"], encodings, Options())
     (one,) = tags(found, ("who is", TEXT))
     parent, asked = np.array(one["parent"]), np.flatnonzero(document.marked)
     assert set(np.flatnonzero(document.encoding.source == 0)) <= set(asked)

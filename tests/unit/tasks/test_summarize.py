@@ -167,9 +167,7 @@ def test_the_first_token_is_global_unless_others_are_chosen() -> None:
     encodings = [tokenizer("longformer").encode(CORPUS[0])]
 
     def marked(**options: Any) -> list[int]:
-        (found,) = prepare(
-            writer(), TASKS["summarize"].reading, ["text"], encodings, Options().but(**options)
-        )
+        (found,) = prepare(writer(), TASKS["summarize"], ["text"], encodings, Options().but(**options))
         return [int(row) for row in found.marked.nonzero()[0]]
 
     assert marked() == [0]

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from longspan.errors import InputError
 from longspan.layout import Layout
-from longspan.pipeline.packing import pack, restore, windows
+from longspan.pipeline.packing import pack, windows
 
 
 @given(st.lists(st.integers(1, 40), min_size=1, max_size=30), st.integers(1, 60))
@@ -25,7 +25,6 @@ def test_every_document_is_packed_once_within_the_budget(lengths: list[int], bud
         assert batch.layout.size <= budget or len(batch.index) == 1
     sizes = [lengths[i] for batch in batches for i in batch.index]
     assert sizes == sorted(sizes, reverse=True)
-    assert restore([[documents[i] for i in batch.index] for batch in batches], batches) == documents
 
 
 def test_documents_may_take_more_of_the_budget_than_their_tokens() -> None:
@@ -71,11 +70,6 @@ def test_what_cannot_be_packed_is_refused(
 ) -> None:
     with pytest.raises(InputError, match=message):
         pack(documents, **options)
-
-
-def test_results_must_be_one_for_each_document() -> None:
-    with pytest.raises(InputError, match="`results` must be one for each of the batch's 2 documents"):
-        restore([[1]], pack([[1], [2]]))
 
 
 @given(st.integers(1, 300), st.integers(1, 50), st.integers(0, 49))

@@ -7,51 +7,34 @@ from longspan.errors import bad, whole
 from longspan.families.base import Family
 from longspan.families.bert.model import BertConfig
 from longspan.families.config import LARGEST, EncoderConfig
-from longspan.families.schema import Raw, flag, made, refuse_unsupported, text
+from longspan.families.schema import Raw, build_config, flag, refuse_unsupported, text
 from longspan.families.seq2seq.model import Seq2SeqConfig
 
-READING = {
-    "vocab_size": "vocab_size",
-    "d_model": "width",
-    "encoder_layers": "layers",
-    "encoder_attention_heads": "heads",
-    "encoder_ffn_dim": "feed_forward",
-    "activation_function": "activation",
-    "dropout": "dropout",
-    "attention_dropout": "attention_dropout",
-    "activation_dropout": "activation_dropout",
-    "init_std": "init_std",
-    "pad_token_id": "pad_id",
-}
-"""Their names and ours of what the encoder, and all but sizes of the decoder, is made by."""
-WRITING = {
-    "decoder_layers": "layers",
-    "decoder_attention_heads": "heads",
-    "decoder_ffn_dim": "feed_forward",
-    "decoder_start_token_id": "start_id",
-    "bos_token_id": "bos_id",
-    "eos_token_id": "eos_id",
-}
-DEFAULTS: dict[str, Any] = {
-    "vocab_size": 50265,
-    "d_model": 1024,
-    "encoder_layers": 12,
-    "encoder_attention_heads": 16,
-    "encoder_ffn_dim": 4096,
-    "decoder_layers": 12,
-    "decoder_attention_heads": 16,
-    "decoder_ffn_dim": 4096,
-    "activation_function": "gelu",
-    "dropout": 0.1,
-    "attention_dropout": 0.0,
-    "activation_dropout": 0.0,
-    "init_std": 0.02,
-    "pad_token_id": 1,
-    "bos_token_id": 0,
-    "eos_token_id": 2,
-    "decoder_start_token_id": 2,
-}
-"""What a field that is not there means to BART."""
+_READING = (
+    ("vocab_size", "vocab_size", 50265),
+    ("d_model", "width", 1024),
+    ("encoder_layers", "layers", 12),
+    ("encoder_attention_heads", "heads", 16),
+    ("encoder_ffn_dim", "feed_forward", 4096),
+    ("activation_function", "activation", "gelu"),
+    ("dropout", "dropout", 0.1),
+    ("attention_dropout", "attention_dropout", 0.0),
+    ("activation_dropout", "activation_dropout", 0.0),
+    ("init_std", "init_std", 0.02),
+    ("pad_token_id", "pad_id", 1),
+)
+_WRITING = (
+    ("decoder_layers", "layers", 12),
+    ("decoder_attention_heads", "heads", 16),
+    ("decoder_ffn_dim", "feed_forward", 4096),
+    ("decoder_start_token_id", "start_id", 2),
+    ("bos_token_id", "bos_id", 0),
+    ("eos_token_id", "eos_id", 2),
+)
+READING, WRITING = ({theirs: ours for theirs, ours, _ in table} for table in (_READING, _WRITING))
+"""Their names and ours: of the encoder and all but the sizes of the decoder, and of those sizes."""
+DEFAULTS: dict[str, Any] = {theirs: default for theirs, _, default in (*_READING, *_WRITING)}
+"""What a field that is not there means to BART and LED."""
 FIELDS = {*READING, *WRITING, "scale_embedding"} - {"pad_token_id", "bos_token_id", "eos_token_id"}
 """All that mean nothing to families without a decoder."""
 BEFORE = 2
@@ -71,13 +54,13 @@ def read_fields(
 ) -> Seq2SeqConfig:
     """The config of the fields that all have, and of ours for the encoder, `reader`, and the decoder."""
     refuse_unsupported(raw)
-    given = {**defaults, **{name: value for name, value in raw.items() if value is not None}}
-    if isinstance(given["eos_token_id"], list) and len(given["eos_token_id"]) == 1:
-        given["eos_token_id"] = given["eos_token_id"][0]
-    text(given, "activation_function")
-    read, written = ({ours: given[theirs] for theirs, ours in names.items()} for names in (READING, WRITING))
-    encoder = made(kind, read | {"token_types": 0, "norm_eps": 1e-5} | reader, READING)
-    return made(Seq2SeqConfig, written | writer | {"encoder": encoder}, WRITING)
+    known = {**defaults, **{name: value for name, value in raw.items() if value is not None}}
+    if isinstance(known["eos_token_id"], list) and len(known["eos_token_id"]) == 1:
+        known["eos_token_id"] = known["eos_token_id"][0]
+    text(known, "activation_function")
+    read, written = ({ours: known[theirs] for theirs, ours in names.items()} for names in (READING, WRITING))
+    encoder = build_config(kind, read | {"token_types": 0, "norm_eps": 1e-5} | reader, READING)
+    return build_config(Seq2SeqConfig, written | writer | {"encoder": encoder}, WRITING)
 
 
 def length(raw: Raw, name: str, default: int) -> int:

@@ -1,30 +1,23 @@
 """BERT's files."""
 
-from typing import Any
-
 from longspan.errors import bad
 from longspan.families.base import PRETRAINING, Family
 from longspan.families.bert.model import BertConfig
 from longspan.families.config import EncoderConfig
-from longspan.families.schema import Raw, common, flag, made, shared
+from longspan.families.schema import Raw, build_config, common, flag, shared
 
 
 def read(raw: Raw) -> BertConfig:
     """Our config of theirs."""
     known = {name: value for name, value in raw.items() if name != "pad_token_id" or value is not None}
     refuse_decoder(raw)
-    return made(BertConfig, common(known, pad=0, defaults={}, offset=False))
+    return build_config(BertConfig, common(known, pad=0, defaults={}, offset=False))
 
 
 def refuse_decoder(raw: Raw) -> None:
     """Raise for a model that reads from left to right."""
     if flag(raw, "is_decoder", False):
         raise bad("is_decoder", "false", True, "Longspan reads it as an encoder only.")
-
-
-def write(config: BertConfig) -> dict[str, Any]:
-    """Their config of ours."""
-    return shared(config)
 
 
 def cannot(config: BertConfig) -> str | None:
@@ -79,13 +72,10 @@ BERT = Family(
         "cls.predictions.decoder.bias": "cls.predictions.bias",
     },
     read=read,
-    write=write,
+    write=shared,
     cannot=cannot,
     head_style="bert",
     heads_in_old_files=lambda stored: "roberta" if stored.get("position_offset", 0) else "bert",
     unused={PRETRAINING: ("{backbone}pooler.dense", "cls.seq_relationship")},
-    presets={
-        "bert-base": BertConfig(),
-        "minilm-l6": BertConfig(width=384, layers=6, feed_forward=1536),
-    },
+    presets={"bert-base": BertConfig(), "minilm-l6": BertConfig(width=384, layers=6, feed_forward=1536)},
 )

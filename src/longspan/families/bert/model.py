@@ -3,12 +3,9 @@
 from dataclasses import dataclass
 from typing import ClassVar
 
-from torch import Tensor
-
 from longspan.errors import bad, whole
-from longspan.families import backbone
 from longspan.families.attention_spec import AttentionSpec, LayerSpecs
-from longspan.families.backbone import Backbone
+from longspan.families.backbone import Encoder
 from longspan.families.config import EncoderConfig
 from longspan.layout import Layout
 from longspan.patterns import Full, Pattern, Window
@@ -53,13 +50,13 @@ class BertConfig(EncoderConfig):
 
     def attention(self, layout: Layout, *, training: bool = False) -> LayerSpecs:
         name = "all tokens" if self.radius is None else "window"
-        return ((AttentionSpec(name=name, pattern=self.pattern, queries=layout, keys=layout),),) * self.layers
+        return ((AttentionSpec.within(name, self.pattern, layout),),) * self.layers
 
-    def backbone(self) -> Backbone:
+    def backbone(self) -> Encoder:
         return Bert(self)
 
 
-class Bert(Backbone):
+class Bert(Encoder):
     """ids (N,) of the documents of a layout to hidden states (N, C).
 
     >>> import torch
@@ -67,17 +64,3 @@ class Bert(Backbone):
     >>> Bert(tiny).eval()(torch.arange(9), Layout.packed([5, 4])).shape
     torch.Size([9, 8])
     """
-
-    config: BertConfig
-
-    def __init__(self, config: BertConfig) -> None:
-        super().__init__()
-        self.config = config
-        self.embeddings = backbone.embeddings(config)
-        self.layers = backbone.layers(config, backbone.self_attentions(config))
-        backbone.init_weights(self, config.init_std)
-
-    def forward(self, ids: Tensor, layout: Layout, token_types: Tensor | None = None) -> Tensor:
-        x = self.embeddings(ids, layout, token_types)
-        inputs = [(spec.plan(self.config.heads),) for (spec,) in self.config.attention(layout)]
-        return backbone.run(self.layers, x, inputs, gradient_checkpointing=self.gradient_checkpointing)

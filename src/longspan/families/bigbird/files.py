@@ -3,27 +3,31 @@
 from dataclasses import replace
 from typing import Any
 
-from longspan.errors import bad, whole
+from longspan.errors import one_of, whole
 from longspan.families.base import PRETRAINING
 from longspan.families.bert.files import BERT, unlike_bert
 from longspan.families.bigbird.lengthen import TO_BIGBIRD
 from longspan.families.bigbird.model import BigBirdConfig
-from longspan.families.schema import Raw, common, flag, made, shared, text
+from longspan.families.schema import Raw, build_config, common, flag, shared, text
 
 DEFAULTS = {"vocab_size": 50358, "hidden_act": "gelu_new", "max_position_embeddings": 4096}
+FLAGS = (
+    ("use_bias", "bias", True),
+    ("rescale_embeddings", "rescale_embeddings", False),
+    ("is_decoder", "causal", False),
+)
+"""Their names and ours of what is true or false, and what it is where nothing is said."""
 ATTENTION = {"block_sparse": "sparse", "original_full": "full"}
 
 
 def read_blocks(raw: Raw) -> dict[str, Any]:
     """Our fields of what is seen."""
-    given = {"attention_type": "block_sparse", "block_size": 64, "num_random_blocks": 3, **raw}
-    kind = text(given, "attention_type")
-    if kind not in ATTENTION:
-        raise bad("attention_type", f"one of {', '.join(ATTENTION)}", kind)
+    known = {"attention_type": "block_sparse", "block_size": 64, "num_random_blocks": 3, **raw}
+    kind = one_of("attention_type", text(known, "attention_type"), ATTENTION)
     return {
         "attention_type": ATTENTION[kind],
-        "block": whole("block_size", given["block_size"], 1),
-        "random_blocks": whole("num_random_blocks", given["num_random_blocks"], 0),
+        "block": whole("block_size", known["block_size"], 1),
+        "random_blocks": whole("num_random_blocks", known["num_random_blocks"], 0),
     }
 
 
@@ -51,28 +55,15 @@ def unlike_blocks(config: BigBirdConfig) -> str | None:
 
 def read(raw: Raw) -> BigBirdConfig:
     """Our config of theirs."""
-    return made(
-        BigBirdConfig,
-        common(raw, pad=0, defaults=DEFAULTS, offset=False)
-        | read_blocks(raw)
-        | {
-            "bias": flag(raw, "use_bias", True),
-            "rescale_embeddings": flag(raw, "rescale_embeddings", False),
-            "causal": flag(raw, "is_decoder", False),
-        },
-    )
+    flags = {ours: flag(raw, theirs, usual) for theirs, ours, usual in FLAGS}
+    fields = common(raw, pad=0, defaults=DEFAULTS, offset=False)
+    return build_config(BigBirdConfig, fields | read_blocks(raw) | flags)
 
 
 def write(config: BigBirdConfig) -> dict[str, Any]:
     """Their config of ours."""
     return (
-        shared(config)
-        | write_blocks(config)
-        | {
-            "use_bias": config.bias,
-            "rescale_embeddings": config.rescale_embeddings,
-            "is_decoder": config.causal,
-        }
+        shared(config) | write_blocks(config) | {theirs: getattr(config, ours) for theirs, ours, _ in FLAGS}
     )
 
 
@@ -108,12 +99,7 @@ BIGBIRD = replace(
     read=read,
     write=write,
     cannot=cannot,
-    fields=frozenset(
-        {
-            *("attention_type", "block_size", "num_random_blocks"),
-            *("use_bias", "rescale_embeddings", "is_decoder"),
-        }
-    ),
+    fields=frozenset({"attention_type", "block_size", "num_random_blocks", *(name for name, _, _ in FLAGS)}),
     heads_in_old_files=lambda stored: "bert" if stored.get("bert_heads") else "bigbird",
     unused={
         "ForMaskedLM": _POOLER,

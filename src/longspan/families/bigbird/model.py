@@ -3,25 +3,14 @@
 from dataclasses import dataclass
 from typing import ClassVar
 
-from torch import Tensor
-
-from longspan.errors import bad, whole
-from longspan.families import backbone
+from longspan.errors import bad, one_of, whole
 from longspan.families.attention_spec import AttentionSpec, LayerSpecs
-from longspan.families.backbone import Backbone
+from longspan.families.backbone import Encoder
 from longspan.families.config import EncoderConfig, GlobalTokenUse
 from longspan.layout import Layout
 from longspan.nn.attention import SelfAttention
-from longspan.patterns import (
-    BlockWindow,
-    ByLength,
-    Causal,
-    Full,
-    GlobalBlocks,
-    GlobalTokens,
-    Pattern,
-    RandomBlocks,
-)
+from longspan.patterns import BlockWindow, ByLength, Causal, Full, GlobalBlocks, GlobalTokens, RandomBlocks
+from longspan.patterns.base import Pattern
 
 RANDOM = ("hf", "tf", "hf-train", "hf-eval", "uniform", "none")
 
@@ -62,8 +51,7 @@ class BigBirdConfig(EncoderConfig):
         super().__post_init__()
         whole("block", self.block, 1)
         whole("random_blocks", self.random_blocks, 0)
-        if self.random not in RANDOM:
-            raise bad("random", f"one of {', '.join(RANDOM)}", self.random)
+        one_of("random", self.random, RANDOM)
         if self.attention_type not in ("sparse", "full"):
             raise bad("attention_type", "sparse or full", self.attention_type)
         if self.full_up_to is not None:
@@ -83,10 +71,9 @@ class BigBirdConfig(EncoderConfig):
         drawn = ("hf-train" if training else "hf-eval") if self.random == "hf" else self.random
         table = max(self.positions // self.block, 1) * self.block
         seed = 0 if drawn in ("hf-eval", "none") else layer  # where nothing is drawn, all layers share a plan
-        randoms = RandomBlocks(
-            self.block, self.random_blocks, drawn, seed=seed, table=table, heads=self.heads
-        )
-        blocks = (BlockWindow(self.block) | GlobalBlocks(self.block)) + randoms
+        size, heads = self.block, self.heads
+        randoms = RandomBlocks(size, self.random_blocks, drawn, seed=seed, table=table, heads=heads)
+        blocks = (BlockWindow(size) | GlobalBlocks(size)) + randoms
         return ByLength(self.short, Full(), blocks | GlobalTokens() if marked else blocks)
 
     @property
@@ -100,16 +87,13 @@ class BigBirdConfig(EncoderConfig):
     def attention(self, layout: Layout, *, training: bool = False) -> LayerSpecs:
         marked = bool(layout.marked_rows.size)
         patterns = (self.pattern(layer, training=training, marked=marked) for layer in range(self.layers))
-        return tuple(
-            (AttentionSpec(name="blocks", pattern=pattern, queries=layout, keys=layout),)
-            for pattern in patterns
-        )
+        return tuple((AttentionSpec.within("blocks", pattern, layout),) for pattern in patterns)
 
     def backbone(self) -> "BigBird":
         return BigBird(self)
 
 
-class BigBird(Backbone):
+class BigBird(Encoder):
     """ids (N,) of the documents of a layout to hidden states (N, C).
 
     A document's pattern follows from its own length, not from its batch mates.
@@ -121,25 +105,9 @@ class BigBird(Backbone):
     """
 
     config: BigBirdConfig
+    norm_last: ClassVar[bool] = True
 
-    def __init__(self, config: BigBirdConfig) -> None:
-        super().__init__()
-        self.config = config
-        self.embeddings = backbone.embeddings(config, norm_last=True)
+    def layer_attention(self, layer: int) -> SelfAttention:
         # No attention dropout: neither the paper's code nor Hugging Face's drops any in the sparse path.
-        self.layers = backbone.layers(
-            config,
-            [
-                SelfAttention(config.width, config.heads, bias=config.bias, out_bias=config.out_bias)
-                for _ in range(config.layers)
-            ],
-        )
-        self.relative_bias = backbone.relative_bias(config)
-        backbone.init_weights(self, config.init_std)
-
-    def forward(self, ids: Tensor, layout: Layout, token_types: Tensor | None = None) -> Tensor:
-        x = self.embeddings(ids, layout, token_types)
-        labels, biases = backbone.distances(self.relative_bias, self.config.short)
-        specs = self.config.attention(layout, training=self.training)
-        inputs = [(spec.plan(self.config.heads, labels), biases) for (spec,) in specs]
-        return backbone.run(self.layers, x, inputs, gradient_checkpointing=self.gradient_checkpointing)
+        config = self.config
+        return SelfAttention(config.width, config.heads, bias=config.bias, out_bias=config.out_bias)

@@ -5,17 +5,8 @@ from collections.abc import Iterable
 from dataclasses import replace
 from typing import Any, cast
 
-from longspan.families.bart.files import (
-    BART,
-    DECODER,
-    DEFAULTS,
-    WORDS,
-    length,
-    read_fields,
-    side,
-    unlike_bart,
-    write_fields,
-)
+from longspan.families.bart import files as bart
+from longspan.families.bart.files import BART
 from longspan.families.bigbird.files import BIGBIRD, read_blocks, unlike_blocks, write_blocks
 from longspan.families.bigbird.model import BigBirdConfig
 from longspan.families.schema import Raw, flag
@@ -25,7 +16,7 @@ from longspan.formats.tensorflow_names import LEAVES, torch_names
 from longspan.formats.weights import Weights
 
 _ATTENTION = "self_attn.self"
-USUAL = DEFAULTS | {
+USUAL = bart.DEFAULTS | {
     "vocab_size": 96103,
     "encoder_layers": 16,
     "decoder_layers": 16,
@@ -38,7 +29,7 @@ USUAL = DEFAULTS | {
 
 def read(raw: Raw) -> Seq2SeqConfig:
     """Our config of BigBird-Pegasus's."""
-    rows, bias = length(raw, "max_position_embeddings", 4096), flag(raw, "use_bias", False)
+    rows, bias = bart.length(raw, "max_position_embeddings", 4096), flag(raw, "use_bias", False)
     encoder = {
         "positions": rows,
         "norm_first": True,
@@ -46,7 +37,7 @@ def read(raw: Raw) -> Seq2SeqConfig:
         "bias": bias,
         "out_bias": bias,
     }
-    return read_fields(raw, USUAL, BigBirdConfig, encoder | read_blocks(raw), positions=rows, bias=bias)
+    return bart.read_fields(raw, USUAL, BigBirdConfig, encoder | read_blocks(raw), positions=rows, bias=bias)
 
 
 def write(config: Seq2SeqConfig) -> dict[str, Any]:
@@ -57,7 +48,7 @@ def write(config: Seq2SeqConfig) -> dict[str, Any]:
         "scale_embedding": encoder.rescale_embeddings,
         "use_bias": config.bias,
     }
-    return write_fields(config) | write_blocks(encoder) | own
+    return bart.write_fields(config) | write_blocks(encoder) | own
 
 
 def cannot(config: Seq2SeqConfig) -> str | None:
@@ -67,20 +58,14 @@ def cannot(config: Seq2SeqConfig) -> str | None:
         return "biases in some projections only"
     if encoder.causal:
         return "an encoder that sees only what came before"
-    return unlike_blocks(encoder) or unlike_bart(config, 0, same=True, pegasus=True)
+    return unlike_blocks(encoder) or bart.unlike_bart(config, 0, same=True, pegasus=True)
 
 
-BACKBONE = (
-    WORDS
-    | DECODER
-    | side(
-        "encoder",
-        {
-            "attention.qkv": tuple(f"{_ATTENTION}.{name}" for name in ("query", "key", "value")),
-            "attention.out": ("self_attn.output",),
-        },
-    )
-)
+_ENCODER = {
+    "attention.qkv": tuple(f"{_ATTENTION}.{name}" for name in ("query", "key", "value")),
+    "attention.out": ("self_attn.output",),
+}
+BACKBONE = bart.WORDS | bart.DECODER | bart.side("encoder", _ENCODER)
 
 
 def _original(side: str) -> dict[str, tuple[str, ...]]:
@@ -146,8 +131,8 @@ def _renamed(module: str) -> list[str]:
     """What a module of the original code is called; itself if it is none of the model's."""
     numbered, general = _LAYER.search(module), _LAYER.sub("layer_#", module)
     number = numbered[1] if numbered else ""
-    found = (dict(zip(ORIGINAL[ours], names, strict=True)).get(general) for ours, names in BACKBONE.items())
-    return [f"{BART.prefix}{name.replace('#', number)}" for name in found if name] or [module]
+    renamed = (dict(zip(ORIGINAL[ours], names, strict=True)).get(general) for ours, names in BACKBONE.items())
+    return [f"{BART.prefix}{name.replace('#', number)}" for name in renamed if name] or [module]
 
 
 BIGBIRD_PEGASUS = replace(

@@ -2,7 +2,6 @@
 
 from dataclasses import replace
 
-from longspan.errors import bad
 from longspan.families.bert.files import BERT
 from longspan.families.bert.files import read as read_bert
 from longspan.families.bert.model import BertConfig
@@ -17,17 +16,15 @@ NAMES = {
     "dropout": "hidden_dropout_prob",
     "attention_dropout": "attention_probs_dropout_prob",
 }
-SAME = ("vocab_size", "max_position_embeddings", "initializer_range", "pad_token_id")
+SAME = ("vocab_size", "max_position_embeddings", "initializer_range", "pad_token_id", "quantization_config")
 
 
 def read(raw: Raw) -> BertConfig:
     """Our config of theirs; a sinusoidal table is stored like any other."""
     flag(raw, "sinusoidal_pos_embds", False)
-    given = {name: raw[name] for name in SAME if name in raw}
-    given |= {bert: raw[name] for name, bert in NAMES.items() if name in raw}
-    if raw.get("quantization_config") is not None:
-        raise bad("quantization_config", "None", raw["quantization_config"], "Longspan has no such model.")
-    return read_bert({"num_hidden_layers": 6, **given, "type_vocab_size": 1, "layer_norm_eps": 1e-12})
+    known = {name: raw[name] for name in SAME if name in raw}
+    known |= {bert: raw[name] for name, bert in NAMES.items() if name in raw}
+    return read_bert({"num_hidden_layers": 6, **known, "type_vocab_size": 1, "layer_norm_eps": 1e-12})
 
 
 DISTILBERT = replace(

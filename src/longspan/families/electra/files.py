@@ -17,12 +17,12 @@ SUMMARY = {"summary_type": "first", "summary_use_proj": True, "summary_activatio
 
 def read(raw: Raw) -> BertConfig:
     """Our config of theirs."""
-    given = {**DEFAULTS, **raw}
+    known = {**DEFAULTS, **raw}
     for name, only in SUMMARY.items():
         if raw.get(name, only) != only:
             raise bad(name, repr(only), raw[name], "Longspan has no such head.")
-    size = whole("embedding_size", given["embedding_size"], 1, most=LARGEST)
-    config = read_bert(given)
+    size = whole("embedding_size", known["embedding_size"], 1, most=LARGEST)
+    config = read_bert(known)
     return config if size == config.width else replace(config, embedding_size=size)
 
 

@@ -1,5 +1,7 @@
 """The first hidden states of two streams: one vocabulary, one table of types, a norm for each stream."""
 
+from typing import TYPE_CHECKING
+
 import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
@@ -10,37 +12,29 @@ from longspan.nn.linear import Linear
 from longspan.shapes import IntArray
 from longspan.structure.structure import Structure
 
+if TYPE_CHECKING:
+    from longspan.families.etc.model import EtcConfig
+
 
 class StreamEmbeddings(nn.Module):
     """ids of tokens (N,) and the structure around them to hidden states of both streams (N + G, C).
 
-    With an `embedding_size` words are projected to C first (ALBERT). With 0 `positions` places
-    are not told; else place p reads row p + `offset` of its stream's own table. `usual` are the types of
-    tokens and of global tokens where none are given.
+    With an `embedding_size` words are projected to C first. Where positions are `absolute`, place p reads row
+    p + `position_offset` of its stream's own table.
     """
 
-    def __init__(
-        self,
-        *,
-        vocab: int,
-        width: int,
-        token_types: int,
-        usual: tuple[int, int],
-        positions: int = 0,
-        offset: int = 0,
-        embedding_size: int | None = None,
-        eps: float,
-        dropout: float,
-    ) -> None:
+    def __init__(self, config: "EtcConfig") -> None:
         super().__init__()
-        self.words = nn.Embedding(vocab, width if embedding_size is None else embedding_size)
-        self.projection = None if embedding_size is None else Linear(embedding_size, width)
-        self.types = nn.Embedding(token_types, width)
+        width, size, rows = config.width, config.embedding_size, config.positions + config.position_offset
+        self.words = nn.Embedding(config.vocab_size, width if size is None else size)
+        self.projection = None if size is None else Linear(size, width)
+        self.types = nn.Embedding(config.token_types, width)
         self.positions, self.global_positions = (
-            nn.Embedding(positions + offset, width) if positions else None for _ in range(2)
+            nn.Embedding(rows, width) if config.absolute else None for _ in range(2)
         )
-        self.norm, self.global_norm = (nn.LayerNorm(width, eps) for _ in range(2))
-        self.limit, self.offset, self.usual, self.dropout = positions or None, offset, usual, dropout
+        self.norm, self.global_norm = (nn.LayerNorm(width, config.norm_eps) for _ in range(2))
+        self.limit, self.offset = config.positions if config.absolute else None, config.position_offset
+        self.usual, self.dropout = (config.long_type, config.global_type), config.dropout
 
     def forward(self, ids: Tensor, structure: Structure, token_types: Tensor | None = None) -> Tensor:
         long, top = structure.long, structure.globals

@@ -8,14 +8,8 @@ from longspan.errors import bad, whole
 from longspan.families.bert.files import BERT
 from longspan.families.config import LARGEST
 from longspan.families.etc.lengthen import TO_ETC
-from longspan.families.etc.model import (
-    EtcConfig,
-    bigbird_etc_base,
-    bigbird_etc_large,
-    etc_base,
-    etc_large,
-)
-from longspan.families.schema import FIELDS, Raw, flag, made, text
+from longspan.families.etc.model import EtcConfig, bigbird_etc_base, bigbird_etc_large, etc_base, etc_large
+from longspan.families.schema import FIELDS, Raw, build_config, flag, text
 from longspan.formats.tensorflow_names import LEAVES, torch_names
 
 CONFIG = "etc_config.json"
@@ -60,31 +54,30 @@ SAME = {theirs: ours for theirs, ours in FIELDS.items() if theirs in DEFAULTS} |
 
 def read(raw: Raw) -> EtcConfig:
     """Our config of theirs."""
-    given = DEFAULTS | {"vocab_size": None, **raw}
+    known = DEFAULTS | {"vocab_size": None, **raw}
     for name in (name for name, default in DEFAULTS.items() if isinstance(default, bool)):
-        flag(given, name, False)
-    if given["use_pre_activation_order"]:
+        flag(known, name, False)
+    if known["use_pre_activation_order"]:
         raise bad("use_pre_activation_order", "false", True, "Longspan's norms stand behind the residuals.")
-    fields = {ours: given[theirs] for theirs, ours in SAME.items()}
-    width = whole("hidden_size", given["hidden_size"], 1, most=LARGEST)
-    heads = whole("num_attention_heads", given["num_attention_heads"], 1, most=LARGEST)
-    if given["att_size_per_head"] not in (None, width / heads):
-        raise bad(
-            "att_size_per_head", f"null or {width // heads}, width over heads", given["att_size_per_head"]
-        )
-    distance = whole("relative_pos_max_distance", given["relative_pos_max_distance"], 0, most=LARGEST)
-    labels = given["relative_vocab_size"]
-    positions = whole("max_absolute_position_embeddings", given["max_absolute_position_embeddings"], 0)
-    shared = {"all": given["share_qkv_projections"], "sides": given["share_kv_projections"], "none": True}
-    act = text(given, "hidden_act").lower()
+    fields = {ours: known[theirs] for theirs, ours in SAME.items()}
+    width = whole("hidden_size", known["hidden_size"], 1, most=LARGEST)
+    heads = whole("num_attention_heads", known["num_attention_heads"], 1, most=LARGEST)
+    if known["att_size_per_head"] not in (None, width / heads):
+        requirement = f"null or {width // heads}, width over heads"
+        raise bad("att_size_per_head", requirement, known["att_size_per_head"])
+    distance = whole("relative_pos_max_distance", known["relative_pos_max_distance"], 0, most=LARGEST)
+    labels = known["relative_vocab_size"]
+    positions = whole("max_absolute_position_embeddings", known["max_absolute_position_embeddings"], 0)
+    shared = {"all": known["share_qkv_projections"], "sides": known["share_kv_projections"], "none": True}
+    act = text(known, "hidden_act").lower()
     fields |= {
         "activation": "gelu_new" if act == "gelu" else act,  # their gelu is the one with tanh
-        "embedding_size": None if given["embedding_size"] in (None, width) else given["embedding_size"],
+        "embedding_size": None if known["embedding_size"] in (None, width) else known["embedding_size"],
         "relative": 0 if labels is None else whole("relative_vocab_size", labels, 2 * distance + 4),
         "sharing": next(sharing for sharing, so in shared.items() if so),
         "absolute": positions > 0,
     }
-    return made(EtcConfig, fields | ({"positions": positions} if positions else {}), SAME, CONFIG)
+    return build_config(EtcConfig, fields | ({"positions": positions} if positions else {}), SAME, CONFIG)
 
 
 WORDS = "token_emb_lookup/embedding_table"

@@ -1,6 +1,6 @@
 """Attention of two streams, tokens and global tokens, as in ETC: one softmax for each stream over both."""
 
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 import torch
 from torch import Tensor, nn
@@ -12,6 +12,9 @@ from longspan.nn.attention import fresh_dropout
 from longspan.nn.encoder import FEED_FORWARD, FeedForward, residual
 from longspan.nn.linear import Linear
 from longspan.nn.rows import by_rows
+
+if TYPE_CHECKING:
+    from longspan.families.etc.model import EtcConfig
 
 PROJECTIONS = {"all": 3, "sides": 5, "none": 5}
 """Queries, keys and values that a row is projected to, by what is shared."""
@@ -52,30 +55,23 @@ class TwoStreamAttention(nn.Module):
     `scratch` is as in SelfAttention, for so many PROJECTIONS.
     """
 
-    def __init__(
-        self,
-        width: int,
-        heads: int,
-        *,
-        sharing: str = "all",
-        share_out: bool = False,
-        relative: int = 0,
-        dropout: float = 0.0,
-    ) -> None:
+    def __init__(self, config: "EtcConfig") -> None:
         super().__init__()
-        if sharing == "all":
+        width, heads, self.sharing = config.width, config.heads, config.sharing
+        if self.sharing == "all":
             self.qkv = Linear(width, 3 * width)
-        elif sharing == "sides":
+        elif self.sharing == "sides":
             self.long_query, self.global_query = Linear(width, width), Linear(width, width)
             self.long_kv, self.global_kv = Linear(width, 2 * width), Linear(width, 2 * width)
         else:
             # A query, the key and value seen by the own stream, and those seen by the other.
             self.from_long, self.from_global = Linear(width, 5 * width), Linear(width, 5 * width)
         self.out = Linear(width, width)
-        self.global_out = None if share_out else Linear(width, width)
-        self.long_relative = Relative(relative, heads, width // heads) if relative else None
-        self.global_relative = Relative(relative, heads, width // heads) if relative else None
-        self.sharing, self.heads, self.dropout = sharing, heads, dropout
+        self.global_out = None if config.share_out else Linear(width, width)
+        self.long_relative, self.global_relative = (
+            Relative(config.relative, heads, width // heads) if config.relative else None for _ in range(2)
+        )
+        self.heads, self.dropout = heads, config.attention_dropout
 
     def forward(self, x: Tensor, plans: StreamPlans, *, scratch: Tensor | None = None) -> Tensor:
         sides = zip(
@@ -121,25 +117,17 @@ class TwoStreamLayer(nn.Module):
     The feed-forward layer and its norm are shared, unless `share_feed_forward` is False.
     """
 
-    def __init__(
-        self,
-        attention: TwoStreamAttention,
-        width: int,
-        inner: int,
-        *,
-        act: str,
-        eps: float,
-        dropout: float,
-        share_feed_forward: bool = True,
-    ) -> None:
+    def __init__(self, config: "EtcConfig") -> None:
         super().__init__()
-        self.attention = attention
+        width, inner, eps = config.width, config.feed_forward, config.norm_eps
+        shared, act = config.share_feed_forward, config.activation
+        self.attention = TwoStreamAttention(config)
         self.attention_norm, self.global_attention_norm = (nn.LayerNorm(width, eps) for _ in range(2))
         self.feed_forward = FeedForward(width, inner, act)
         self.feed_forward_norm = nn.LayerNorm(width, eps)
-        self.global_feed_forward = None if share_feed_forward else FeedForward(width, inner, act)
-        self.global_feed_forward_norm = None if share_feed_forward else nn.LayerNorm(width, eps)
-        self.dropout = dropout
+        self.global_feed_forward = None if shared else FeedForward(width, inner, act)
+        self.global_feed_forward_norm = None if shared else nn.LayerNorm(width, eps)
+        self.dropout = config.dropout
 
     @property
     def int8_paths(self) -> tuple[str, ...]:
@@ -149,10 +137,7 @@ class TwoStreamLayer(nn.Module):
 
     def forward(self, x: Tensor, plans: StreamPlans, *, scratch: Tensor | None = None) -> Tensor:
         n, context = plans.long.queries.size, self.attention(x, plans, scratch=scratch)
-        streams = (
-            by_rows(self._rest, x[:n], context[:n]),
-            by_rows(self._global_rest, x[n:], context[n:]),
-        )
+        streams = (by_rows(self._rest, x[:n], context[:n]), by_rows(self._global_rest, x[n:], context[n:]))
         return torch.cat(streams) if torch.is_grad_enabled() else context  # which now holds them
 
     def _rest(self, x: Tensor, context: Tensor) -> Tensor:

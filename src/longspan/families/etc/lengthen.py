@@ -30,7 +30,7 @@ def config(short: Short, options: Mapping[str, Option]) -> EncoderConfig:
     if not isinstance(radius, int):
         raise bad("radius", "one number for all layers, for etc", radius)
     word = 0 if old.head_style == "roberta" else min(1, old.vocab_size - 1)
-    made = EtcConfig(
+    new = EtcConfig(
         **short.fields(),
         absolute=True,
         units="blocks",
@@ -41,7 +41,7 @@ def config(short: Short, options: Mapping[str, Option]) -> EncoderConfig:
         question_id=word,
         paragraph_id=word,
     )
-    return short.keep_head(made)
+    return short.keep_head(new)
 
 
 def start(model: TaskModel, source: EncoderConfig) -> None:

@@ -6,25 +6,19 @@ Scores are told how far apart two tokens of one stream are, and which token belo
 BigBird-ETC (Zaheer et al. 2020) is the same model with other sizes.
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, ClassVar, NamedTuple
 
 from torch import Tensor, nn
 
 from longspan.engine.relations import Relations
-from longspan.errors import bad, whole
+from longspan.errors import bad, one_of, whole
 from longspan.families import backbone
 from longspan.families.attention_spec import AttentionSpec, LayerSpecs
 from longspan.families.backbone import Backbone
 from longspan.families.config import LARGEST, EncoderConfig, GlobalTokenUse, Units
 from longspan.families.etc.embeddings import StreamEmbeddings
-from longspan.families.etc.layers import (
-    PROJECTIONS,
-    SHARING,
-    StreamPlans,
-    TwoStreamAttention,
-    TwoStreamLayer,
-)
+from longspan.families.etc.layers import PROJECTIONS, SHARING, StreamPlans, TwoStreamLayer
 from longspan.layout import Layout
 from longspan.patterns import Belongs, Full, Pattern, SameTag, ToGlobal, Window
 from longspan.structure.structure import SEGMENT, Structure, Words
@@ -88,15 +82,13 @@ class EtcConfig(EncoderConfig):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        whole("token_types", self.token_types, 1)
-        whole("radius", self.radius, 1)
-        whole("distance", self.distance, 0)
+        for name in ("token_types", "radius", "most_globals"):
+            whole(name, getattr(self, name), 1)
+        for name in ("distance", "block"):
+            whole(name, getattr(self, name), 0)
         whole("relative", self.relative, 0, most=LARGEST)
-        whole("block", self.block, 0)
-        whole("most_globals", self.most_globals, 1)
-        for name, known in (("sharing", SHARING), ("units", UNITS)):
-            if getattr(self, name) not in known:
-                raise bad(name, f"one of {', '.join(known)}", getattr(self, name))
+        one_of("sharing", self.sharing, SHARING)
+        one_of("units", self.units, UNITS)
         if self.buckets:
             raise bad("buckets", "0 in an ETC", self.buckets, "It has labels of its own: see `distance`.")
         for name in ("norm_first", "rescale_embeddings", "activation_dropout"):
@@ -141,12 +133,9 @@ class EtcConfig(EncoderConfig):
     def stream_specs(self, structure: Structure) -> tuple[AttentionSpec, AttentionSpec]:
         """The attentions of a layer: what tokens see, and what global tokens see."""
         used = structure.flat() if self.flat else structure
-        return (
-            AttentionSpec(name="tokens", pattern=self.long_pattern, queries=used.long, keys=used.joined),
-            AttentionSpec(
-                name="global tokens", pattern=self.global_pattern, queries=used.globals, keys=used.joined
-            ),
-        )
+        tokens = AttentionSpec.within("tokens", self.long_pattern, used.joined)
+        top = AttentionSpec.within("global tokens", self.global_pattern, used.joined)
+        return replace(tokens, queries=used.long), replace(top, queries=used.globals)
 
     @property
     def exact_up_to(self) -> int:
@@ -223,18 +212,8 @@ class Etc(Backbone):
     def __init__(self, config: EtcConfig) -> None:
         super().__init__()
         self.config = config
-        self.embeddings = StreamEmbeddings(
-            vocab=config.vocab_size,
-            width=config.width,
-            token_types=config.token_types,
-            usual=(config.long_type, config.global_type),
-            positions=config.positions if config.absolute else 0,
-            offset=config.position_offset,
-            embedding_size=config.embedding_size,
-            eps=config.norm_eps,
-            dropout=config.dropout,
-        )
-        self.layers = nn.ModuleList(_layer(config) for _ in range(config.layers))
+        self.embeddings = StreamEmbeddings(config)
+        self.layers = nn.ModuleList(TwoStreamLayer(config) for _ in range(config.layers))
         backbone.init_weights(self, config.init_std)
 
     def forward(self, ids: Tensor, layout: Layout, token_types: Tensor | None = None) -> Tensor:
@@ -262,23 +241,3 @@ class Etc(Backbone):
             projections=PROJECTIONS[config.sharing],
         )
         return Streams(x[: layout.size], x[layout.size :], used)
-
-
-def _layer(config: EtcConfig) -> TwoStreamLayer:
-    attention = TwoStreamAttention(
-        config.width,
-        config.heads,
-        sharing=config.sharing,
-        share_out=config.share_out,
-        relative=config.relative,
-        dropout=config.attention_dropout,
-    )
-    return TwoStreamLayer(
-        attention,
-        config.width,
-        config.feed_forward,
-        act=config.activation,
-        eps=config.norm_eps,
-        dropout=config.dropout,
-        share_feed_forward=config.share_feed_forward,
-    )

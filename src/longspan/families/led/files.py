@@ -4,18 +4,8 @@ from dataclasses import replace
 from typing import Any, cast
 
 from longspan.errors import whole
-from longspan.families.bart.files import (
-    BART,
-    BEFORE,
-    DECODER,
-    DEFAULTS,
-    WORDS,
-    length,
-    read_fields,
-    side,
-    unlike_bart,
-    write_fields,
-)
+from longspan.families.bart import files as bart
+from longspan.families.bart.files import BART
 from longspan.families.longformer.files import LONGFORMER, ORIGINAL, dilation, radii, unlike_window
 from longspan.families.longformer.model import LongformerConfig
 from longspan.families.schema import Raw
@@ -40,24 +30,25 @@ def read(raw: Raw) -> Seq2SeqConfig:
     layers = whole("encoder_layers", raw.get("encoder_layers", 12), 1, most=1024)
     original = is_original(raw)
     encoder = {
-        "positions": length(raw, POSITIONS[0], 16384),
+        "positions": bart.length(raw, POSITIONS[0], 16384),
         "position_offset": 0,
         "radius": radii(raw, layers, one_sided=original),
         "dilation": dilation(raw, layers) if original else 1,
     }
-    return read_fields(raw, DEFAULTS, LongformerConfig, encoder, positions=length(raw, POSITIONS[1], 1024))
+    positions = bart.length(raw, POSITIONS[1], 1024)
+    return bart.read_fields(raw, bart.DEFAULTS, LongformerConfig, encoder, positions=positions)
 
 
 def without_first_rows(raw: Raw, weights: Weights) -> Weights:
     """The weights of a LED; allenai's keep two rows before position 0, as BART does, which are never read."""
     if not is_original(raw):
         return weights
-    tables = {name for name in weights.shapes if name.endswith(".embed_positions.weight")}
+    rows, tables = bart.BEFORE, {name for name in weights if name.endswith(".embed_positions.weight")}
     shapes = {
-        name: ((shape[0] - BEFORE, *shape[1:]), dtype) if name in tables else (shape, dtype)
+        name: ((shape[0] - rows, *shape[1:]), dtype) if name in tables else (shape, dtype)
         for name, (shape, dtype) in weights.shapes.items()
     }
-    return Weights([Part(shapes, lambda name: weights[name][BEFORE:] if name in tables else weights[name])])
+    return Weights([Part(shapes, lambda name: weights[name][rows:] if name in tables else weights[name])])
 
 
 def write(config: Seq2SeqConfig) -> dict[str, Any]:
@@ -65,16 +56,22 @@ def write(config: Seq2SeqConfig) -> dict[str, Any]:
     encoder = cast(LongformerConfig, config.encoder)
     window = [2 * radius for radius in encoder.radii]
     rows = dict(zip(POSITIONS, (config.encoder.positions, config.positions), strict=True))
-    return write_fields(config) | rows | {"attention_window": window}
+    return bart.write_fields(config) | rows | {"attention_window": window}
 
 
 def cannot(config: Seq2SeqConfig) -> str | None:
     """What LED has no words for."""
     if config.encoder.rescale_embeddings:
         return "rescaled embeddings"
-    return unlike_window(cast(LongformerConfig, config.encoder)) or unlike_bart(config, 0, same=False)
+    return unlike_window(cast(LongformerConfig, config.encoder)) or bart.unlike_bart(config, 0, same=False)
 
 
+_PARTS = "query", "key", "value"
+_ENCODER = {
+    "attention.qkv": tuple(f"{_ATTENTION}.{name}" for name in _PARTS),
+    **{f"attention.global_{name}": (f"{_ATTENTION}.{name}_global",) for name in _PARTS},
+    "attention.out": ("self_attn.output",),
+}
 LED = replace(
     BART,
     model_type="led",
@@ -88,16 +85,5 @@ LED = replace(
     is_original=is_original,
     adapt=without_first_rows,
     gone={"ForSequenceClassification": "LED's classifier since its version 5"},
-    backbone=WORDS
-    | DECODER
-    | side(
-        "encoder",
-        {
-            "attention.qkv": tuple(f"{_ATTENTION}.{name}" for name in ("query", "key", "value")),
-            "attention.global_query": (f"{_ATTENTION}.query_global",),
-            "attention.global_key": (f"{_ATTENTION}.key_global",),
-            "attention.global_value": (f"{_ATTENTION}.value_global",),
-            "attention.out": ("self_attn.output",),
-        },
-    ),
+    backbone=bart.WORDS | bart.DECODER | bart.side("encoder", _ENCODER),
 )

@@ -53,10 +53,8 @@ class GlobalRows:
         (spec,) = specs
         document, marked = spec.keys.sites.document, spec.keys.marked_rows
         few = np.bincount(document[marked], minlength=spec.keys.documents) * heads < width
-        chosen = few[document[marked]]
-        return GlobalRows(
-            _absorbed(spec, marked[chosen], heads, labels), _projected(spec, marked[~chosen], heads, labels)
-        )
+        chosen, how = few[document[marked]], (heads, labels)
+        return GlobalRows(_absorbed(spec, marked[chosen], *how), _projected(spec, marked[~chosen], *how))
 
 
 def _absorbed(spec: AttentionSpec, rows: IntArray, heads: int, labels: Labels | None) -> Group | None:
@@ -67,9 +65,8 @@ def _absorbed(spec: AttentionSpec, rows: IntArray, heads: int, labels: Labels | 
     position = site.position * heads + np.tile(np.arange(heads, dtype=np.int32), rows.size)
     queries = Layout(replace(site, position=position, last=position), spec.keys.lengths)
     by_head = None if labels is None else ByHead(labels, heads)
-    return Group(
-        torch.from_numpy(rows), None, plan(spec.pattern, queries, spec.keys, heads=1, labels=by_head)
-    )
+    pairs = plan(spec.pattern, queries, spec.keys, heads=1, labels=by_head)
+    return Group(torch.from_numpy(rows), None, pairs)
 
 
 def _projected(spec: AttentionSpec, rows: IntArray, heads: int, labels: Labels | None) -> Group | None:
@@ -121,11 +118,8 @@ class GlobalProjections:
         seen, dropout = x.unsqueeze(1), fresh_dropout(self.dropout)  # (N, C) -> (N, 1, C): one wide head
         by_head = tuple(ScoreTable(one.table.t().reshape(-1, 1)) for one in biases)  # (L, H) -> (H * L, 1)
         mean = attention(carried, seen, seen, group.pairs, scale=size**-0.5, terms=by_head, dropout=dropout)
-        context = (
-            torch.einsum("ghc,hdc->ghd", wide(mean).view(rows, self.heads, width), value)
-            .flatten(1)
-            .to(x.dtype)
-        )
+        mean = wide(mean).view(rows, self.heads, width)
+        context = torch.einsum("ghc,hdc->ghd", mean, value).flatten(1).to(x.dtype)
         bias, unseen = self.value.bias, self.key.bias
         assert bias is not None
         assert unseen is not None
@@ -160,10 +154,8 @@ class LongformerAttention(nn.Module):
         scratch: Tensor | None = None,
     ) -> Tensor:
         q, k, v = self.qkv(x, scratch).view(len(x), 3, self.heads, -1).unbind(1)  # (N, 3C) -> (N, H, D)
-        context = attention(q, k, v, pairs, terms=biases, dropout=fresh_dropout(self))
-        return self.global_projections.write(
-            context.flatten(1), x, global_rows, biases
-        )  # (N, H, D) -> (N, C)
+        context = attention(q, k, v, pairs, terms=biases, dropout=fresh_dropout(self)).flatten(1)  # to (N, C)
+        return self.global_projections.write(context, x, global_rows, biases)
 
     @property
     def global_projections(self) -> GlobalProjections:

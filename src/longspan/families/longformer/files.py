@@ -8,7 +8,7 @@ from longspan.families.bert.files import unlike_bert
 from longspan.families.longformer.lengthen import TO_LONGFORMER
 from longspan.families.longformer.model import LongformerConfig
 from longspan.families.roberta.files import ROBERTA
-from longspan.families.schema import Raw, common, made, numbers, shared, text
+from longspan.families.schema import Raw, build_config, common, numbers, shared, text
 
 ORIGINAL = ("attention_dilation", "autoregressive")
 """Fields of allenai's configs, which Hugging Face's never had (attention_mode stands in both)."""
@@ -17,10 +17,10 @@ MODES = ("tvm", "sliding_chunks", "longformer")
 
 def is_original(raw: Raw) -> bool:
     """Whether allenai's code wrote it: a RoBERTa with a window, or one of its own fields."""
-    given = raw.get("model_type")
-    if given == "longformer":
+    model_type = raw.get("model_type")
+    if model_type == "longformer":
         return any(name in raw for name in ORIGINAL)
-    return given in (None, "roberta") and "attention_window" in raw
+    return model_type in (None, "roberta") and "attention_window" in raw
 
 
 def read(raw: Raw) -> LongformerConfig:
@@ -28,7 +28,7 @@ def read(raw: Raw) -> LongformerConfig:
     fields = common(raw, pad=1, defaults={}, offset=True)
     layers, original = whole("num_hidden_layers", fields["layers"], 1, most=1024), is_original(raw)
     gaps = {"dilation": dilation(raw, layers)} if original else {}
-    return made(LongformerConfig, fields | gaps | {"radius": radii(raw, layers, one_sided=original)})
+    return build_config(LongformerConfig, fields | gaps | {"radius": radii(raw, layers, one_sided=original)})
 
 
 def radii(raw: Raw, layers: int, *, one_sided: bool) -> tuple[int, ...]:

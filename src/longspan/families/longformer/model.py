@@ -1,15 +1,14 @@
 """Longformer: a sliding window in every layer, and a few global tokens (Beltagy, Peters, Cohan 2020)."""
 
-from collections.abc import Iterable
-from dataclasses import dataclass
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
 from typing import Any, ClassVar
 
-from torch import Tensor
+from torch import nn
 
 from longspan.errors import bad
-from longspan.families import backbone
 from longspan.families.attention_spec import AttentionSpec, LayerSpecs
-from longspan.families.backbone import Backbone
+from longspan.families.backbone import Encoder
 from longspan.families.config import EncoderConfig, GlobalTokenUse
 from longspan.families.longformer.attention import GlobalRows, LongformerAttention
 from longspan.layout import Layout
@@ -54,9 +53,8 @@ class LongformerConfig(EncoderConfig):
         for layer in range(self.layers):
             heads = self.pattern(layer).heads_declared
             if heads not in (None, self.heads):
-                raise bad(
-                    f"dilation[{layer}]", f"one number, or one for each of the {self.heads} heads", heads
-                )
+                requirement = f"one number, or one for each of the {self.heads} heads"
+                raise bad(f"dilation[{layer}]", requirement, heads)
 
     @property
     def radii(self) -> tuple[int, ...]:
@@ -77,14 +75,10 @@ class LongformerConfig(EncoderConfig):
         if layout.marked_rows.size and not self.share_global_projections:
             rows = layout.take(layout.marked_rows)
             summary = "Marked tokens see the whole document, by projections of their own."
-            spec = AttentionSpec(
-                name="global rows", pattern=Full(), queries=rows, keys=layout, summary=summary
-            )
-            apart = (spec,)
-        return tuple(
-            (AttentionSpec(name="window", pattern=self.pattern(i), queries=layout, keys=layout), *apart)
-            for i in range(self.layers)
-        )
+            spec = AttentionSpec.within("global rows", Full(), layout, summary)
+            apart = (replace(spec, queries=rows),)
+        patterns = map(self.pattern, range(self.layers))
+        return tuple((AttentionSpec.within("window", pattern, layout), *apart) for pattern in patterns)
 
     @property
     def exact_up_to(self) -> int:
@@ -97,11 +91,11 @@ class LongformerConfig(EncoderConfig):
     def usual_marks(self, length: int) -> Iterable[int]:
         return (0,)
 
-    def backbone(self) -> Backbone:
+    def backbone(self) -> Encoder:
         return Longformer(self)
 
 
-class Longformer(Backbone):
+class Longformer(Encoder):
     """ids (N,) of the documents of a layout to hidden states (N, C); marked rows are the global tokens.
 
     >>> import torch
@@ -112,30 +106,18 @@ class Longformer(Backbone):
 
     config: LongformerConfig
 
-    def __init__(self, config: LongformerConfig) -> None:
-        super().__init__()
-        self.config = config
-        self.embeddings = backbone.embeddings(config)
+    def layer_attention(self, layer: int) -> nn.Module:
+        config = self.config
         kind = SelfAttention if config.share_global_projections else LongformerAttention
-        self.layers = backbone.layers(
-            config,
-            [
-                kind(config.width, config.heads, dropout=config.attention_dropout)
-                for _ in range(config.layers)
-            ],
-        )
-        self.relative_bias = backbone.relative_bias(config)
-        backbone.init_weights(self, config.init_std)
+        return kind(config.width, config.heads, dropout=config.attention_dropout)
 
-    def forward(self, ids: Tensor, layout: Layout, token_types: Tensor | None = None) -> Tensor:
-        config, x = self.config, self.embeddings(ids, layout, token_types)
-        labels, biases = backbone.distances(self.relative_bias, max(config.radii))
+    def layer_inputs(self, layout: Layout) -> Sequence[tuple[Any, ...]]:
+        config, (labels, biases) = self.config, self.distances(max(self.config.radii))
         specs = config.attention(layout)
         shared: tuple[Any, ...] = (biases,)
         if not config.share_global_projections:
             shared = GlobalRows.of(specs[0][1:], config.heads, config.width, labels), biases
-        inputs = [(window.plan(config.heads, labels), *shared) for window, *_ in specs]
-        return backbone.run(self.layers, x, inputs, gradient_checkpointing=self.gradient_checkpointing)
+        return [(window.plan(config.heads, labels), *shared) for window, *_ in specs]
 
 
 def _frozen(value: Any) -> Any:

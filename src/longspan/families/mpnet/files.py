@@ -8,7 +8,7 @@ from longspan.families.bert.files import unlike_layers
 from longspan.families.keys import BACKBONE
 from longspan.families.mpnet.model import MPNetConfig
 from longspan.families.roberta.files import ROBERTA
-from longspan.families.schema import Raw, common, made, shared
+from longspan.families.schema import Raw, build_config, common, shared
 
 BUCKETS = "relative_attention_num_buckets"
 PADDING = 1
@@ -21,7 +21,7 @@ def read(raw: Raw) -> MPNetConfig:
         raise bad(BUCKETS, "32", raw[BUCKETS], "Hugging Face computes so many, whatever stands there.")
     known = common({**raw, "pad_token_id": PADDING}, pad=PADDING, defaults={"vocab_size": 30527}, offset=True)
     pad_id = whole("pad_token_id", raw.get("pad_token_id", PADDING), 0)
-    return made(MPNetConfig, known | {"pad_id": pad_id, "token_types": 0, "buckets": 32})
+    return build_config(MPNetConfig, known | {"pad_id": pad_id, "token_types": 0, "buckets": 32})
 
 
 def write(config: MPNetConfig) -> dict[str, Any]:

@@ -3,12 +3,9 @@
 from dataclasses import dataclass
 from typing import ClassVar
 
-from torch import Tensor
-
 from longspan.errors import bad
-from longspan.families import backbone
 from longspan.families.attention_spec import AttentionSpec, LayerSpecs
-from longspan.families.backbone import Backbone
+from longspan.families.backbone import Encoder
 from longspan.families.config import EncoderConfig
 from longspan.layout import Layout
 from longspan.patterns import Full
@@ -44,15 +41,13 @@ class MPNetConfig(EncoderConfig):
         return True
 
     def attention(self, layout: Layout, *, training: bool = False) -> LayerSpecs:
-        return (
-            (AttentionSpec(name="all tokens", pattern=Full(), queries=layout, keys=layout),),
-        ) * self.layers
+        return ((AttentionSpec.within("all tokens", Full(), layout),),) * self.layers
 
     def backbone(self) -> "MPNet":
         return MPNet(self)
 
 
-class MPNet(Backbone):
+class MPNet(Encoder):
     """ids (N,) of the documents of a layout to hidden states (N, C).
 
     A score is q . k / sqrt(D) plus a bias by the distance from query to key, one for each head, shared by all
@@ -63,20 +58,3 @@ class MPNet(Backbone):
     >>> MPNet(tiny).eval()(torch.arange(9), Layout.packed([5, 4])).shape
     torch.Size([9, 8])
     """
-
-    config: MPNetConfig
-
-    def __init__(self, config: MPNetConfig) -> None:
-        super().__init__()
-        self.config = config
-        self.embeddings = backbone.embeddings(config)
-        self.layers = backbone.layers(config, backbone.self_attentions(config))
-        self.relative_bias = backbone.relative_bias(config)
-        backbone.init_weights(self, config.init_std)
-
-    def forward(self, ids: Tensor, layout: Layout, token_types: Tensor | None = None) -> Tensor:
-        x = self.embeddings(ids, layout, token_types)
-        labels, biases = backbone.distances(self.relative_bias, self.config.positions)
-        specs = self.config.attention(layout)
-        inputs = [(spec.plan(self.config.heads, labels), biases) for (spec,) in specs]
-        return backbone.run(self.layers, x, inputs, gradient_checkpointing=self.gradient_checkpointing)

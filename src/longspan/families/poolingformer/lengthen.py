@@ -33,12 +33,12 @@ def config(short: Short, options: Mapping[str, Option]) -> EncoderConfig:
     chosen = {name: options[name] for name in ADDED if name in options}
     if isinstance(layer := chosen.get("two_level"), int):
         chosen["two_level"] = (layer,)
-    made = PoolingformerConfig(**same | chosen)
+    new = PoolingformerConfig(**same | chosen)
     for name, only in (("share_weights", False), ("residual", True)):
-        if getattr(made, name) is not only:
+        if getattr(new, name) is not only:
             repair = "Train such a model from new weights."
             raise bad(name, f"{only} here, lest the new model differs from the source", not only, repair)
-    return made
+    return new
 
 
 def start(model: TaskModel, source: EncoderConfig) -> None:

@@ -30,17 +30,17 @@ About a quarter of the layers should have two levels (p). Which ones is ours by 
 the last sixth, layers 15 to 20 of 24 and 8 to 10 of 12, counted from 1.
 """
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import ClassVar
+from typing import Any, ClassVar
 
 from torch import Tensor
 
 from longspan.engine.call import attention
 from longspan.engine.plan import Plan
-from longspan.errors import bad, whole
-from longspan.families import backbone
+from longspan.errors import bad, one_of, whole
 from longspan.families.attention_spec import AttentionSpec, LayerSpecs
-from longspan.families.backbone import Backbone
+from longspan.families.backbone import Encoder
 from longspan.families.config import LARGEST
 from longspan.families.longformer.attention import GlobalRows, LongformerAttention
 from longspan.families.longformer.model import LongformerConfig
@@ -106,10 +106,8 @@ class PoolingformerConfig(LongformerConfig):
         whole("wide_radius", self.wide_radius, 1, most=LARGEST)
         whole("stride", self.stride, 1, most=WIDEST)
         whole("kernel", self.kernel, self.stride, "Every token must fall into a slot.", most=WIDEST)
-        if self.pooling not in POOLINGS:
-            raise bad("pooling", f"one of {', '.join(POOLINGS)}", self.pooling)
-        if self.delta_from not in SOURCES:
-            raise bad("delta_from", f"one of {', '.join(SOURCES)}", self.delta_from)
+        one_of("pooling", self.pooling, POOLINGS)
+        one_of("delta_from", self.delta_from, SOURCES)
 
     @property
     def wide_pattern(self) -> Pattern:
@@ -123,9 +121,9 @@ class PoolingformerConfig(LongformerConfig):
         return self.two_level
 
     def attention(self, layout: Layout, *, training: bool = False) -> LayerSpecs:
-        slots, grid = layout.pool(self.kernel, self.stride), (self.kernel, self.stride)
-        pooled = AttentionSpec(
-            name="pooled", pattern=self.wide_pattern, queries=layout, keys=slots, pooled=grid
+        grid = self.kernel, self.stride
+        pooled = replace(
+            AttentionSpec.within("pooled", self.wide_pattern, layout), keys=layout.pool(*grid), pooled=grid
         )
         near = super().attention(layout)
         both = [(pooled, *specs) if self.mix else (*specs, pooled) for specs in near]  # as they are computed
@@ -167,13 +165,11 @@ class PoolingformerAttention(LongformerAttention):
         q, k, v = qkv.view(len(x), 3, self.heads, -1).unbind(1)  # (N, 3C) -> (N, H, D)
         near = attention(q, k, v, pairs, terms=biases, dropout=fresh_dropout(self)).flatten(1)
         near = self.global_projections.write(near, x, global_rows, biases)
-        context: Tensor = self.second(
-            x, near, qkv, self.qkv, pooled, biases, dropout=fresh_dropout(self), scratch=scratch
-        )
-        return context
+        dropout = fresh_dropout(self)
+        return self.second(x, near, qkv, self.qkv, pooled, biases, dropout=dropout, scratch=scratch)  # type: ignore[no-any-return]
 
 
-class Poolingformer(Backbone):
+class Poolingformer(Encoder):
     """ids (N,) of the documents of a layout to hidden states (N, C); marked rows are the global tokens.
 
     >>> import torch
@@ -184,48 +180,33 @@ class Poolingformer(Backbone):
 
     config: PoolingformerConfig
 
-    def __init__(self, config: PoolingformerConfig) -> None:
-        super().__init__()
-        self.config = config
-        self.embeddings = backbone.embeddings(config)
-        self.layers = backbone.layers(config, [_attention(config, i) for i in range(config.layers)])
-        self.relative_bias = backbone.relative_bias(config)
-        backbone.init_weights(self, config.init_std)
+    def layer_attention(self, layer: int) -> LongformerAttention:
+        config = self.config
+        sizes, dropout = (config.width, config.heads), config.attention_dropout
+        if layer not in config.pooled_layers:
+            return LongformerAttention(*sizes, dropout=dropout)
+        second = PooledAttention(
+            *sizes, _pooling(config), own=not config.share_weights, mix=config.mix, residual=config.residual
+        )
+        return PoolingformerAttention(*sizes, second, dropout=dropout)
 
-    def forward(self, ids: Tensor, layout: Layout, token_types: Tensor | None = None) -> Tensor:
-        config, x = self.config, self.embeddings(ids, layout, token_types)
-        labels, biases = backbone.distances(self.relative_bias, max(config.radii))
-        specs = config.attention(layout)
-        named = [{spec.name: spec for spec in layer} for layer in specs]
+    def layer_inputs(self, layout: Layout) -> Sequence[tuple[Any, ...]]:
+        config, (labels, biases) = self.config, self.distances(max(self.config.radii))
+        named = [{spec.name: spec for spec in layer} for layer in config.attention(layout)]
         apart = [spec for name, spec in named[0].items() if name == "global rows"]
         rows = GlobalRows.of(apart, config.heads, config.width, labels)
         slots = Slots.of(layout, config.kernel, config.stride)
         inputs = []
         for layer in named:
-            pooled: tuple[PooledKeys, ...] = ()
-            if "pooled" in layer:
-                pooled = (PooledKeys(slots, layer["pooled"].plan(config.heads, labels)),)
+            far = [layer["pooled"]] if "pooled" in layer else []
+            pooled = [PooledKeys(slots, spec.plan(config.heads, labels)) for spec in far]
             inputs.append((layer["window"].plan(config.heads, labels), rows, biases, *pooled))
-        return backbone.run(self.layers, x, inputs, gradient_checkpointing=self.gradient_checkpointing)
+        return inputs
 
 
 def _quarter(layers: int) -> tuple[int, ...]:
     end = layers - layers // 6
     return tuple(range(end - max(1, layers // 4), end))
-
-
-def _attention(config: PoolingformerConfig, layer: int) -> LongformerAttention:
-    if layer not in config.pooled_layers:
-        return LongformerAttention(config.width, config.heads, dropout=config.attention_dropout)
-    second = PooledAttention(
-        config.width,
-        config.heads,
-        _pooling(config),
-        own=not config.share_weights,
-        mix=config.mix,
-        residual=config.residual,
-    )
-    return PoolingformerAttention(config.width, config.heads, second, dropout=config.attention_dropout)
 
 
 def _pooling(config: PoolingformerConfig) -> Pooling:

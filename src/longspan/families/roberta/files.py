@@ -4,14 +4,14 @@ from dataclasses import replace
 
 from longspan.families.bert.files import BERT, refuse_decoder, unlike_bert
 from longspan.families.roberta.model import RobertaConfig
-from longspan.families.schema import Raw, common, made
+from longspan.families.schema import Raw, build_config, common
 
 
 def read(raw: Raw) -> RobertaConfig:
     """Our config of theirs."""
     refuse_decoder(raw)
     vocab = {"vocab_size": 50265} if raw.get("model_type") == "roberta" else {}
-    return made(RobertaConfig, common(raw, pad=1, defaults=vocab, offset=True))
+    return build_config(RobertaConfig, common(raw, pad=1, defaults=vocab, offset=True))
 
 
 def cannot(config: RobertaConfig) -> str | None:

@@ -91,30 +91,21 @@ class Decoder(nn.Module):
         super().__init__()
         self.config, like = config, config.encoder
         self.embeddings = Embeddings(
+            like.layer_config,
             vocab=1,
-            width=config.width,
             positions=config.positions,
-            token_types=0,
             offset=config.position_offset,
-            eps=like.norm_eps,
-            dropout=like.dropout,
-            scale=config.width**0.5 if like.rescale_embeddings else 1.0,
-            norm=not like.norm_first,
+            rescale=like.rescale_embeddings,
         )
         self.embeddings.words = words
         self.layers = nn.ModuleList(
             DecoderLayer(
-                config.width,
+                like.layer_config,
                 config.heads,
                 config.feed_forward,
-                act=like.activation,
-                eps=like.norm_eps,
-                dropout=like.dropout,
                 attention_dropout=like.attention_dropout,
-                activation_dropout=like.activation_dropout,
                 bias=config.bias,
-                norm_first=like.norm_first,
-                final=like.norm_first and number == config.layers - 1,
+                final=number == config.layers - 1,
             )
             for number in range(config.layers)
         )

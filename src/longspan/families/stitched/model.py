@@ -11,12 +11,10 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 import numpy as np
-from torch import Tensor
 
 from longspan.errors import whole
-from longspan.families import backbone
 from longspan.families.attention_spec import AttentionSpec, LayerSpecs
-from longspan.families.backbone import Backbone
+from longspan.families.backbone import Encoder
 from longspan.families.bert.model import BertConfig
 from longspan.families.config import Blocks
 from longspan.layout import Layout, Site
@@ -35,6 +33,7 @@ class StitchedConfig(BertConfig):
     """
 
     family: ClassVar[str] = "Stitched"
+    mark_name: ClassVar[str] = "block"
 
     positions: int = 512
     "Tokens of the longest block."
@@ -66,10 +65,8 @@ class StitchedConfig(BertConfig):
     def attention(self, layout: Layout, *, training: bool = False) -> LayerSpecs:
         blocks = blocks_of(layout)
         summary = "A token sees its own block, as if that were the document."
-        within = AttentionSpec(
-            name="within blocks", pattern=Full(), queries=blocks, keys=blocks, summary=summary
-        )
-        across = AttentionSpec(name="across blocks", pattern=self.pattern, queries=layout, keys=layout)
+        within = AttentionSpec.within("within blocks", Full(), blocks, summary)
+        across = AttentionSpec.within("across blocks", self.pattern, layout)
         return ((within,),) * (self.layers - self.stitching) + ((across,),) * self.stitching
 
     @property
@@ -88,10 +85,6 @@ class StitchedConfig(BertConfig):
     def pools_by_sif(self) -> bool:
         return self.sif_weights
 
-    @property
-    def mark_name(self) -> str:
-        return "block"
-
     def usual_marks(self, length: int) -> Iterable[int]:
         return range(0, length, self.block)
 
@@ -99,7 +92,7 @@ class StitchedConfig(BertConfig):
         return Stitched(self)
 
 
-class Stitched(Backbone):
+class Stitched(Encoder):
     """ids (N,) of the documents of a layout to hidden states (N, C); marked rows begin a block.
 
     >>> import torch
@@ -108,19 +101,8 @@ class Stitched(Backbone):
     torch.Size([9, 8])
     """
 
-    config: StitchedConfig
-
-    def __init__(self, config: StitchedConfig) -> None:
-        super().__init__()
-        self.config = config
-        self.embeddings = backbone.embeddings(config)
-        self.layers = backbone.layers(config, backbone.self_attentions(config))
-        backbone.init_weights(self, config.init_std)
-
-    def forward(self, ids: Tensor, layout: Layout, token_types: Tensor | None = None) -> Tensor:
-        x = self.embeddings(ids, blocks_of(layout), token_types)  # positions restart in each block
-        inputs = [(spec.plan(self.config.heads),) for (spec,) in self.config.attention(layout)]
-        return backbone.run(self.layers, x, inputs, gradient_checkpointing=self.gradient_checkpointing)
+    def placed(self, layout: Layout) -> Layout:
+        return blocks_of(layout)  # positions restart in each block
 
 
 def blocks_of(layout: Layout) -> Layout:
