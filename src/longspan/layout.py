@@ -170,7 +170,7 @@ class Layout:
         x, y = a.sites, b.sites
         lengths = np.maximum(a.lengths, b.lengths)
         tags = {name: _joined_tag(a, b, name) for name in sorted({*x.tags, *y.tags})}
-        columns = map(np.concatenate, zip(x.columns, y.columns, strict=True))
+        columns = map(np.concatenate, zip(x._columns, y._columns, strict=True))
         position, last, document, _, marked, exists = columns
         return Layout(Site(position, last, document, lengths[document], marked, exists, tags), lengths)
 

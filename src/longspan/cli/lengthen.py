@@ -9,7 +9,6 @@ from longspan.errors import bad
 
 SOURCES = "a folder, or the name of a model on the hub"
 LENGTHS = "tokens to read (default: 4096, with a decoder 16384)"
-SIF = "give words of BERT's the shipped SIF weights: rare ones count more"
 
 
 def add_to(verbs: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:

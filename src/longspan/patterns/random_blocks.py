@@ -1,4 +1,4 @@
-"""BigBird's random attention, in each of the ways that published code draws it."""
+"""Random attention between blocks, in each of the ways that published code draws it."""
 
 from dataclasses import dataclass
 

@@ -34,7 +34,7 @@ _WRITING = (
 READING, WRITING = ({theirs: ours for theirs, ours, _ in table} for table in (_READING, _WRITING))
 """Their names and ours: of the encoder and all but the sizes of the decoder, and of those sizes."""
 DEFAULTS: dict[str, Any] = {theirs: default for theirs, _, default in (*_READING, *_WRITING)}
-"""What a field that is not there means to BART and LED."""
+"""What a field that is not there means to BART."""
 FIELDS = {*READING, *WRITING, "scale_embedding"} - {"pad_token_id", "bos_token_id", "eos_token_id"}
 """All that mean nothing to families without a decoder."""
 BEFORE = 2
