@@ -108,7 +108,7 @@ class Job:
         """The config of ours."""
         if self.family == "etc":
             return _etc(self)
-        kind = type(presets()[f"{self.family}-base"])
+        kind = type(presets()[f"{self.family}-base"].encoder)
         own = {name: getattr(self, name) for name in ("radius", "block") if hasattr(kind, name)}
         return kind(**self.sizes, **own, **self.options)
 

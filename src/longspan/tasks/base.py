@@ -47,6 +47,8 @@ class Task:
     "Whether the labels may exclude each other or not, or be numbers (`problem_type`)."
     head_dropout: bool = False
     "Whether the head drops at a rate that checkpoints may set (`classifier_dropout`)."
+    modules: tuple[str, ...] = ()
+    "The head's modules with weights, if Hugging Face has no class for the task."
     disk_name: str = ""
     "What precedes the head's tensors in files of our own types, if it is not the name."
 

@@ -19,7 +19,16 @@ if TYPE_CHECKING:
     from torch import nn
 
 TASKS: dict[str, Task] = {
-    task.name: task for task in (ENCODE, FILL, CLASSIFY, TAG, ANSWER, CHOOSE, SUMMARIZE)
+    task.name: task
+    for task in (
+        ENCODE,
+        FILL,
+        CLASSIFY,
+        TAG,
+        ANSWER,
+        CHOOSE,
+        SUMMARIZE,
+    )
 }
 
 
