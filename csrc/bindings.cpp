@@ -16,8 +16,6 @@ namespace nb = nanobind;
 
 namespace {
 
-const char* const names[] = {"avx512", "avx2", "scalar"};
-
 #define ARRAY(type, name, length, row) +1
 constexpr int ARRAYS = 0 LS_PLAN_ARRAYS(ARRAY);
 #undef ARRAY
@@ -98,11 +96,11 @@ void linear(const std::array<int64_t, 6>& at, const std::array<int64_t, 6>& n, b
     succeed(ls_linear(&layer, target.c_str()), target);
 }
 
-std::vector<std::string> targets_where(int (*test)(const char*)) {
-    std::vector<std::string> targets;
-    for (const char* name : names)
-        if (test(name)) targets.push_back(name);
-    return targets;
+std::vector<std::string> targets(bool supported) {
+    std::vector<std::string> names;
+    for (int i = 0; const char* name = ls_target_name(i); i++)
+        if (!supported || ls_target_supported(name)) names.push_back(name);
+    return names;
 }
 
 std::map<std::string, bool> features() {
@@ -134,8 +132,8 @@ NB_MODULE(_native, m) {
     m.def("linear", &linear, nb::call_guard<nb::gil_scoped_release>());
     m.def("abi_version", &ls_abi);
     m.def("plan_arrays", &plan_arrays);
-    m.def("targets", [] { return targets_where(ls_target_supported); }, "Instruction sets this CPU can run, best first.");
-    m.def("compiled_targets", [] { return targets_where(ls_target_compiled); }, "Instruction sets in this build, best first.");
+    m.def("targets", [] { return targets(true); }, "Instruction sets this CPU can run, best first.");
+    m.def("compiled_targets", [] { return targets(false); }, "Instruction sets in this build, best first.");
     m.def("features", &features);
     m.def("amx_state", &amx_state, "absent, works, or traps: advertised by the CPU but not usable here.");
     m.def("openmp", &openmp, "The file of the OpenMP runtime in use.");

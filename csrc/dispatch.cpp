@@ -3,6 +3,7 @@
 #include <atomic>
 #include <cstring>
 #include <functional>
+#include <iterator>
 #include <memory>
 #include <new>
 #include <vector>
@@ -188,7 +189,7 @@ extern "C" {
 
 int ls_abi(void) { return LS_ABI; }
 
-int ls_target_compiled(const char* name) { return name && *name && find(name) != nullptr; }
+const char* ls_target_name(int number) { return number < int(std::size(choices)) ? choices[number].target->name : nullptr; }
 int ls_target_supported(const char* name) {
     const Choice* c = name && *name ? find(name) : nullptr;
     return c && c->supported();

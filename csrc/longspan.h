@@ -71,7 +71,8 @@ const char* ls_check(const ls_problem* problem);
 int ls_forward(const ls_problem* problem, const ls_result* result, const char* target);
 int ls_backward(const ls_problem* problem, const ls_gradient* gradient, const char* target);
 int ls_linear(const ls_layer* layer, const char* target);
-int ls_target_compiled(const char* target);
+// The targets of this build, the best first; null after the last.
+const char* ls_target_name(int number);
 int ls_target_supported(const char* target);
 int ls_cpu_feature(const char* name);
 // 0: this CPU does not advertise AMX, 1: AMX instructions work, 2: they are advertised but trap.

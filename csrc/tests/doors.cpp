@@ -15,7 +15,7 @@ namespace stress {
 
 std::vector<Door> doors(const char* only) {
     std::vector<Door> found;
-    for (const char* target : {"avx512", "avx2", "scalar"})
+    for (int i = 0; const char* target = ls_target_name(i); i++)
         if (ls_target_supported(target)) found.push_back({target, target, ls_forward, ls_backward, ls_linear});
 #if defined(__x86_64__)
     if (ls_wide_supported("avx512")) found.push_back({"wide", "avx512", ls_wide_forward, ls_wide_backward, ls_wide_linear});

@@ -13,7 +13,7 @@ FILES = sorted(
     path
     for folder in [ROOT, *(ROOT / name for name in FOLDERS)]
     for path in (folder.iterdir() if folder == ROOT else folder.rglob("*"))
-    if path.is_file() and path.suffix in ENDINGS and "__pycache__" not in path.parts
+    if path.is_file() and path.suffix in ENDINGS and path.name != ".git" and "__pycache__" not in path.parts
 )
 CODE = [path for path in FILES if path.suffix == ".py" and "tests" not in path.parts]
 NATIVE = [path for path in FILES if path.suffix in {".cpp", ".h"}]
@@ -28,9 +28,13 @@ def named(path: Path) -> str:
     return str(path.relative_to(ROOT))
 
 
+LONG: tuple[str, ...] = ()
+"""Files of more than 300 lines; none may have more than 400."""
+
+
 @pytest.mark.parametrize("path", CODE, ids=named)
 def test_a_python_file_is_short_enough_to_read(path: Path) -> None:
-    assert path.read_text().count("\n") <= 400
+    assert path.read_text().count("\n") <= (400 if named(path) in LONG else 300)
 
 
 @pytest.mark.parametrize("path", NATIVE, ids=named)
@@ -41,7 +45,7 @@ def test_a_native_file_is_short_enough_to_read(path: Path) -> None:
 @pytest.mark.parametrize("path", CODE, ids=named)
 def test_a_function_fits_on_a_screen(path: Path) -> None:
     for node in ast.walk(ast.parse(path.read_text())):
-        if isinstance(node, ast.FunctionDef):
+        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
             assert (node.end_lineno or 0) - node.lineno < 60, node.name
 
 

@@ -13,7 +13,7 @@ from longspan.checkpoints.matching import DECODER, NoInit, assign, match_weights
 from longspan.checkpoints.report import LoadReport
 from longspan.checkpoints.sentence_transformers import Modules, read_modules
 from longspan.errors import bad, refused
-from longspan.families.base import BARE, Family
+from longspan.families.base import BARE, OWN_CLASS, Family
 from longspan.families.config import number
 from longspan.families.keys import KeyTable, prefix_of
 from longspan.families.registry import all_families, is_own, read_config
@@ -74,9 +74,9 @@ def load_model(
     config = config if own else family.for_class(config, job.architecture)
     weights = family.adapt(raw, open_weights(place, rename=family.variable_names))
     if own:
-        table = family.own_table(job.architecture, job.saved_as, config)
+        table = family.own_table(job.architecture, job.saved_as, config, job.modules)
     else:
-        table = family.table(job.architecture, prefix_of(weights.shapes, place, family.words))
+        table = family.table(job.architecture, prefix_of(weights.shapes, place, family.words), job.modules)
     for stack, layers in config.stacks.items():
         (last, *_) = table.keys(f"backbone.{stack}layers.{layers - 1}.attention_norm.weight")
         if table.find(last, weights.shapes, tied=False) is None:  # before so many layers are built
@@ -110,10 +110,13 @@ def _task(name: str | None, family: Family, raw: Raw, modules: Modules | None) -
     """The task asked for, else the one that the folder was made for."""
     if name is not None:
         task = task_named(name)
-        family_tasks = [one.name for one in TASKS.values() if one.architecture in family.heads]
+        family_tasks = [one.name for one in TASKS.values() if one.architecture in family.heads or one.modules]
         if task.name not in family_tasks:
             raise bad("task", f"one of {', '.join(family_tasks)} for {family.name}", task.name)
         return task
+    for task in TASKS.values():
+        if task.modules and raw.get("architectures") == [OWN_CLASS + task.architecture]:
+            return task
     return task_of(BARE if modules else family.architecture(raw))
 
 

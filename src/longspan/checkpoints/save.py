@@ -15,7 +15,7 @@ from longspan.checkpoints.matching import is_tied, pieces, stored
 from longspan.checkpoints.sentence_transformers import write_modules
 from longspan.errors import bad
 from longspan.families.backbone import Backbone
-from longspan.families.base import BARE, PRETRAINING, Family
+from longspan.families.base import BARE, OWN_CLASS, PRETRAINING, Family
 from longspan.families.keys import KeyTable
 from longspan.families.registry import DECODER, READER, family_of, known_fields, own_fields, stale_fields
 from longspan.families.schema import FIELDS, OWN, Raw
@@ -49,8 +49,8 @@ def save_model(
     task, config = task_of(ending), model.backbone.config
     family, unused = family_of(config, raw), tuple[str, ...]()
     if family.why_not(config, ending):
-        table = family.own_table(ending, task.saved_as, config)
-        class_name = "Longspan" + ending
+        table = family.own_table(ending, task.saved_as, config, task.modules)
+        class_name = OWN_CLASS + ending
         fields = own_fields(config)
     else:
         table = family.table(ending, "" if ending == BARE else family.prefix)

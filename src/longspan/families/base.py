@@ -1,6 +1,6 @@
 """A family as data: its config, its checkpoints, its presets, and how a short model becomes one of it."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -17,6 +17,8 @@ ModelConfig = EncoderConfig | Seq2SeqConfig
 BARE = "Model"
 PRETRAINING = "ForPreTraining"
 CAUSAL_LM = "ForCausalLM"
+OWN_CLASS = "Longspan"
+"""How the names of classes begin that only we have."""
 SAME_HEAD = {PRETRAINING: "ForMaskedLM", CAUSAL_LM: "ForMaskedLM"}
 """Classes whose head is that of another."""
 
@@ -97,6 +99,8 @@ class Family:
 
     def why_not(self, config: ModelConfig, ending: str) -> str | None:
         """Why Hugging Face cannot express a model, None if it can."""
+        if ending not in self.heads:
+            return "a task that it has no class for"
         if config.has_decoder:
             return self.cannot(config)
         if config.encoder.head_activation != self.activations.get(ending, "usual"):
@@ -104,28 +108,29 @@ class Family:
         other = config.encoder.head_style != self.head_style
         return self.cannot(config) or ("heads of another family" if other else None)
 
-    def table(self, ending: str, prefix: str) -> KeyTable:
-        """The key table of Hugging Face's files for a class."""
-        self.check(ending)
-        head = self.heads[ending]
+    def table(self, ending: str, prefix: str, new: Iterable[str] = ()) -> KeyTable:
+        """The key table of Hugging Face's files for a class; `new` modules are those of a task it has not."""
+        head = self.head_modules(ending, new)
         ties = {**(self.ties if "decoder" in head else {}), **self.backbone_ties}
         return KeyTable(prefix, head, ties, self.backbone)
 
-    def own_table(self, ending: str, head: str, config: ModelConfig) -> KeyTable:
+    def own_table(self, ending: str, head: str, config: ModelConfig, new: Iterable[str] = ()) -> KeyTable:
         """The key table of files of our own type, where `head` precedes the names of the head's tensors.
 
         The names are ours: what Hugging Face would compute differently, it shall not find by its own names.
         """
-        self.check(ending)
-        modules = {ours: self.own_modules.get(ours, ours) for ours in self.heads[ending]}
+        modules = {ours: self.own_modules.get(ours, ours) for ours in self.head_modules(ending, new)}
         words = f"{{backbone}}{config.words_name}"
         ties = {f"{head}.decoder.weight": words} if "decoder" in modules else {}
         return KeyTable(OWN_PREFIX, {ours: f"{head}.{disk}" for ours, disk in modules.items()}, ties, None)
 
-    def check(self, ending: str) -> None:
-        """Raise if the family has no such class."""
-        if ending not in self.heads:
+    def head_modules(self, ending: str, new: Iterable[str] = ()) -> Mapping[str, str]:
+        """Our modules of a class's head and theirs; where they have no such class, the `new` ones."""
+        if ending in self.heads:
+            return self.heads[ending]
+        if not (names := {module: module for module in new}):
             raise bad("architecture", f"one of {', '.join(self.heads)} for {self.name}", ending)
+        return names
 
     def class_name(self, config: ModelConfig, ending: str, raw: Raw) -> str:
         """The Hugging Face class for a head: that of `raw` if it has the same."""

@@ -46,6 +46,8 @@ class Task(ReadingRules):
     "Whether the head drops at a rate that checkpoints may set (`classifier_dropout`)."
     run: Callable[..., object] = no_run
     "(pipeline, *inputs, **options) to results: what calling a Reader does, if it has no verb for the task."
+    modules: tuple[str, ...] = ()
+    "The head's modules with weights, if Hugging Face has no class for the task."
     disk_name: str = ""
     "What precedes the head's tensors in files of our own types, if it is not the name."
 

@@ -20,7 +20,18 @@ from longspan.tasks.tag import TAG
 if TYPE_CHECKING:
     from torch import nn
 
-TASKS: dict[str, Task] = {one.name: one for one in (ENCODE, FILL, CLASSIFY, TAG, ANSWER, CHOOSE, SUMMARIZE)}
+TASKS: dict[str, Task] = {
+    task.name: task
+    for task in (
+        ENCODE,
+        FILL,
+        CLASSIFY,
+        TAG,
+        ANSWER,
+        CHOOSE,
+        SUMMARIZE,
+    )
+}
 
 
 def task_named(name: str) -> Task:
