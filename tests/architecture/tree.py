@@ -16,7 +16,7 @@ def _name(path: Path) -> str:
     return ".".join(path.relative_to(SOURCE).with_suffix("").parts).removesuffix(".__init__")
 
 
-MODULES = {_name(path): path for path in sorted(SOURCE.rglob("*.py"))}
+MODULES = {_name(path): path for path in sorted((SOURCE / PACKAGE).rglob("*.py"))}
 
 
 @cache

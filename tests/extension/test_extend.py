@@ -159,14 +159,15 @@ def test_a_backend_computes_attention_and_conforms(tmp_path: Path) -> None:
 @pytest.mark.slow
 def test_an_instruction_set_is_compiled_and_right(tmp_path: Path) -> None:
     tools = {name: shutil.which(name, path=str(Path(sys.executable).parent)) for name in ("cmake", "ninja")}
-    if os.uname().machine != "x86_64" or not all(tools.values()):
+    cmake, ninja = tools["cmake"], tools["ninja"]
+    if os.uname().machine != "x86_64" or cmake is None or ninja is None:
         pytest.skip("needs an x86 CPU, cmake and ninja")
     folder = extended(tmp_path, "An instruction set")
     build = str(tmp_path / "build")
-    options = ("-G", "Ninja", f"-DCMAKE_MAKE_PROGRAM={tools['ninja']}", "-DLONGSPAN_SANITIZE=ON")
+    options = ("-G", "Ninja", f"-DCMAKE_MAKE_PROGRAM={ninja}", "-DLONGSPAN_SANITIZE=ON")
     for command in (
-        [tools["cmake"], "-S", str(folder), "-B", build, *options],
-        [tools["cmake"], "--build", build, "--target", "longspan_tests"],
+        [cmake, "-S", str(folder), "-B", build, *options],
+        [cmake, "--build", build, "--target", "longspan_tests"],
         [f"{build}/longspan_tests", "60", "1", "sse4"],
     ):
         done = subprocess.run(command, capture_output=True, text=True)
