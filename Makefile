@@ -7,7 +7,7 @@ CLEAN := build/clean-venv
 HF := build/hf-venv
 HF_TESTS := $(foreach family,longformer led big_bird,tests/models/$(family)/test_modeling_$(family).py)
 DRAWN := longformer 'Window(3, dilation=2) & Causal()' 'BlockWindow(2) | GlobalBlocks(2) | RandomBlocks(2, 2, "uniform")'
-MODEL_TESTS := tests/unit/nn tests/unit/models tests/unit/tasks tests/unit/test_reader.py tests/properties/test_reader_independence.py
+MODEL_TESTS := tests/unit/nn tests/unit/families tests/unit/tasks tests/unit/test_reader.py tests/properties/test_reader_independence.py
 NATIVE := CMakeLists.txt $(wildcard csrc/*.* csrc/*/*.*)
 
 # Two at a time; threads that wait must not spin, lest they take the other's core.
