@@ -117,7 +117,7 @@ LOADS: list[tuple[str, str, dict[str, Any]]] = [
     ("own.longformer.encode", "encode", {"global_tokens": [0, 3]}),
     ("own.bigbird.encode", "encode", {"global_tokens": "first"}),
     ("own.etc.encode", "encode", {"structure": "paragraphs"}),
-    ("own.led.summarise", "summarize", {"precision": "int8"}),
+    ("own.led.summarize", "summarize", {"precision": "int8"}),
     ("hf.Bert.Model", "classify", {"labels": ["a", "b", "c"]}),
     ("hf.BigBird.ForMaskedLM", "answer", {}),
     ("hf.Bart.Model", "summarize", {}),
