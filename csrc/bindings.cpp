@@ -96,6 +96,14 @@ void linear(const std::array<int64_t, 6>& at, const std::array<int64_t, 6>& n, b
     succeed(ls_linear(&layer, target.c_str()), target);
 }
 
+// Addresses of tokens, scales, queries, starts, ends and maxima; then the width, and how many queries and passages there are.
+void max_sim(const std::array<int64_t, 6>& at, const std::array<int64_t, 3>& n, int threads, const std::string& target) {
+    ls_max_sim_problem p = {pointer<const int8_t>(at[0]), pointer<const float>(at[1]), pointer<const float>(at[2]),
+                            pointer<const int64_t>(at[3]), pointer<const int64_t>(at[4]), pointer<float>(at[5]),
+                            n[0], n[1], n[2], threads};
+    succeed(ls_max_sim(&p, target.c_str()), target);
+}
+
 std::vector<std::string> targets(bool supported) {
     std::vector<std::string> names;
     for (int i = 0; const char* name = ls_target_name(i); i++)
@@ -130,6 +138,7 @@ NB_MODULE(_native, m) {
     m.def("forward", &forward, nb::call_guard<nb::gil_scoped_release>());
     m.def("backward", &backward, nb::call_guard<nb::gil_scoped_release>());
     m.def("linear", &linear, nb::call_guard<nb::gil_scoped_release>());
+    m.def("max_sim", &max_sim, nb::call_guard<nb::gil_scoped_release>());
     m.def("abi_version", &ls_abi);
     m.def("plan_arrays", &plan_arrays);
     m.def("targets", [] { return targets(true); }, "Instruction sets this CPU can run, best first.");

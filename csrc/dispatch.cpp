@@ -1,6 +1,7 @@
 // The C interface: selects an instruction set, cuts the work into units, runs them on threads.
 #include <algorithm>
 #include <atomic>
+#include <cmath>
 #include <cstring>
 #include <functional>
 #include <iterator>
@@ -183,6 +184,23 @@ int multiply_quantized(ls_linear_job& job, const ls_target& target) {
     return 0;
 }
 
+// Query tokens as int8, in steps of their own size. One with NaN or infinity has a step of NaN, and so have its results.
+struct Queries {
+    std::vector<int8_t> bytes;
+    std::vector<float> steps;
+
+    explicit Queries(const ls_max_sim_problem& p) : bytes(p.queries * p.width), steps(p.queries) {
+        for (int64_t i = 0; i < p.queries; i++) {
+            const float* x = p.query + i * p.width;
+            float largest = 0;
+            for (int64_t c = 0; c < p.width; c++) largest = std::isfinite(x[c]) ? std::max(largest, std::fabs(x[c])) : INFINITY;
+            const bool any = largest > 1e-30f && largest < INFINITY;
+            steps[i] = any ? largest / 127 : largest < INFINITY ? 0 : NAN;
+            for (int64_t c = 0; any && c < p.width; c++) bytes[i * p.width + c] = int8_t(std::lrint(x[c] * (127 / largest)));
+        }
+    }
+};
+
 }  // namespace
 
 extern "C" {
@@ -270,6 +288,20 @@ int ls_linear(const ls_layer* layer, const char* name) {
     job.x = layer->x;
     job.x_row = layer->x_row;
     return multiply(job, *choice->target);
+}
+
+int ls_max_sim(const ls_max_sim_problem* problem, const char* name) {
+    const Choice* choice = find(name);
+    if (!choice || !choice->supported()) return 2;
+    if (problem->queries == 0 || problem->passages == 0) return 0;
+    const Queries queries(*problem);
+    ls_max_sim_job job = {problem, queries.bytes.data(), queries.steps.data(), ls_cpu_feature("avx512vnni") != 0, 0};
+    const int64_t bytes = choice->target->max_sim_scratch(&job);
+    on_threads(int(std::max<int64_t>(1, std::min<int64_t>(problem->threads, problem->passages))), [&] {
+        FlushDenormals guard;
+        if (float* memory = scratch.get(bytes)) choice->target->max_sim(&job, memory);
+    });
+    return job.next < problem->passages ? 1 : 0;  // as in run()
 }
 
 }

@@ -74,6 +74,14 @@ struct ls_linear_job {
     int64_t band, panels, units, next;
 };
 
+struct ls_max_sim_job {
+    const ls_max_sim_problem* problem;
+    const int8_t* bytes;  // (queries, width): the queries in steps
+    const float* steps;   // (queries): the size of a step
+    bool vnni;            // the CPU has AVX-512 VNNI
+    int64_t next;         // first passage nobody has taken yet
+};
+
 // One instruction set's kernels. Each worker brings scratch memory of the size requested, aligned to 64 bytes.
 struct ls_target {
     const char* name;
@@ -86,4 +94,6 @@ struct ls_target {
     int64_t (*linear_scratch)(const ls_linear_job*);
     void (*linear)(ls_linear_job*, float* scratch);
     void (*quantize)(ls_linear_job*, float* scratch);
+    int64_t (*max_sim_scratch)(const ls_max_sim_job*);
+    void (*max_sim)(ls_max_sim_job*, float* scratch);
 };

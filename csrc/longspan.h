@@ -6,7 +6,7 @@
 
 extern "C" {
 
-enum { LS_ABI = 3, LS_TILE = 64, LS_MAX_DIM = 1024 };
+enum { LS_ABI = 4, LS_TILE = 64, LS_MAX_DIM = 1024 };
 enum ls_dtype { LS_F32 = 0, LS_BF16 = 1, LS_F16 = 2 };
 
 // A (rows, heads, dim) tensor; strides count elements and may be anything.
@@ -64,6 +64,18 @@ typedef struct {
     int32_t gelu, threads;
 } ls_layer;
 
+// For each passage p and query i the largest product of the query with a token of rows starts[p] .. ends[p]; -inf without rows.
+// A token is its int8 row times its scale. All arrays are contiguous.
+typedef struct {
+    const int8_t* tokens;          // (rows, width)
+    const float* scales;           // (rows)
+    const float* query;            // (queries, width)
+    const int64_t *starts, *ends;  // (passages)
+    float* maxima;                 // (passages, queries)
+    int64_t width, queries, passages;
+    int32_t threads;
+} ls_max_sim_problem;
+
 int ls_abi(void);
 // Null if the problem is well formed, else what is wrong with it.
 const char* ls_check(const ls_problem* problem);
@@ -71,6 +83,7 @@ const char* ls_check(const ls_problem* problem);
 int ls_forward(const ls_problem* problem, const ls_result* result, const char* target);
 int ls_backward(const ls_problem* problem, const ls_gradient* gradient, const char* target);
 int ls_linear(const ls_layer* layer, const char* target);
+int ls_max_sim(const ls_max_sim_problem* problem, const char* target);
 // The targets of this build, the best first; null after the last.
 const char* ls_target_name(int number);
 int ls_target_supported(const char* target);

@@ -13,4 +13,6 @@ extern const ls_target ls_target_avx2 = {
     longspan::avx2::linear_scratch,
     longspan::avx2::linear,
     longspan::avx2::quantize,
+    longspan::avx2::max_sim_scratch,
+    longspan::avx2::max_sim,
 };

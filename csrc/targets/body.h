@@ -23,4 +23,5 @@ namespace longspan::LS_TARGET {
 #include "../backward-inl.h"
 #include "../gelu-inl.h"
 #include "../linear-inl.h"
+#include "../max_sim-inl.h"
 }  // namespace longspan::LS_TARGET

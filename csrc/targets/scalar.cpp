@@ -13,4 +13,6 @@ extern const ls_target ls_target_scalar = {
     longspan::scalar::linear_scratch,
     longspan::scalar::linear,
     longspan::scalar::quantize,
+    longspan::scalar::max_sim_scratch,
+    longspan::scalar::max_sim,
 };

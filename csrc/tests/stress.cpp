@@ -6,6 +6,7 @@
 
 #include "linear.h"
 #include "malformed.h"
+#include "max_sim.h"
 #include "oracle.h"
 #include "run.h"
 
@@ -78,7 +79,8 @@ int main(int argc, char** argv) {
     if (doors.empty()) return std::puts("no such target here"), 2;
     for (const stress::Door& door : doors) std::printf("target %s\n", door.name);
     long failed = 0, accepted = argc > 2 ? 0 : stress::test_malformed(doors);
-    for (long i = 0; i < cases; i++) failed += !(stress::test(first + uint64_t(i), doors) & stress::test_linear(first + uint64_t(i), doors));
+    for (uint64_t seed = first; seed < first + uint64_t(cases); seed++)
+        failed += !(stress::test(seed, doors) & stress::test_linear(seed, doors) & stress::test_max_sim(seed, doors));
     std::printf("%ld passed, %ld failed\n", cases - failed, failed + accepted);
     return failed + accepted != 0;
 }

@@ -1,4 +1,4 @@
-"""The one door to the compiled core, longspan._native: how it is loaded, and how tensors become addresses."""
+"""The one door to the compiled core, longspan._native: how it is loaded, and how arrays become addresses."""
 
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
@@ -6,12 +6,15 @@ from contextvars import ContextVar
 from functools import cache
 from types import ModuleType
 
+import numpy as np
+import numpy.typing as npt
 import torch  # before the core, which then shares torch's OpenMP threads
 from torch import Tensor
 
 from longspan.errors import bad
+from longspan.shapes import Matrix
 
-ABI = 3
+ABI = 4
 LARGEST_HEAD = 1024
 DTYPES = {torch.float32: 0, torch.bfloat16: 1, torch.float16: 2}
 
@@ -116,6 +119,24 @@ def linear(
     strides = [0 if t is None else t.stride(0) for t in (x, plus, into)]
     sizes = [*strides, x.size(0), weight.size(1), weight.size(0)]
     load().linear(addresses, sizes, gelu, torch.get_num_threads(), _target.get())
+
+
+def max_sim(
+    queries: Matrix,
+    tokens: npt.NDArray[np.int8],
+    scales: npt.NDArray[np.float32],
+    starts: npt.NDArray[np.int64],
+    ends: npt.NDArray[np.int64],
+    *,
+    into: Matrix,
+) -> None:
+    """into[p, i] = the largest product of query i with tokens starts[p] to ends[p]; -inf if there are none.
+
+    Contiguous arrays; the caller has checked shapes, dtypes and that 0 <= starts, ends <= len(tokens).
+    """
+    addresses = [x.ctypes.data for x in (tokens, scales, queries, starts, ends, into)]
+    sizes = [tokens.shape[1], len(queries), len(starts)]
+    load().max_sim(addresses, sizes, torch.get_num_threads(), _target.get())
 
 
 def serves_linear(dtype: torch.dtype) -> bool:
