@@ -7,7 +7,7 @@ import pytest
 from architecture.tree import MODULES, PACKAGE, imports_of, own_imports, unit_of
 
 LAYERS = (
-    ("_native", "_version", "errors", "progress", "shapes", "words"),
+    ("_native", "_postings", "_version", "errors", "progress", "shapes", "words"),
     ("formats", "hub", "layout", "native"),
     ("patterns", "text"),
     ("engine", "structure"),

@@ -6,7 +6,9 @@ import sqlite3
 import unicodedata
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Sequence
+from functools import cache
 from itertools import pairwise
+from types import ModuleType
 from typing import NamedTuple
 
 import numpy as np
@@ -45,7 +47,12 @@ def words_of(text: str) -> list[str]:
     >>> words_of("Ｔｈｅ ﬁrst_draft, 東京")
     ['the', 'first', 'draft', '東', '京']
     """
-    return [word[:MAX_LENGTH] for word in _WORD.findall(unicodedata.normalize("NFKC", text).casefold())]
+    return [word[:MAX_LENGTH] for word in _WORD.findall(_folded(text))]
+
+
+def _folded(text: str) -> str:
+    """The form in which texts are compared."""
+    return unicodedata.normalize("NFKC", text).casefold()
 
 
 def word_spans(text: str) -> list[tuple[str, int, int]]:
@@ -56,7 +63,7 @@ def word_spans(text: str) -> list[tuple[str, int, int]]:
     """
     # Folding may change the number of characters, but acts on each of these pieces by itself.
     starts = [0, *(i for i, char in enumerate(text) if i and not _combines(char)), len(text)]
-    pieces = [unicodedata.normalize("NFKC", text[a:b]).casefold() for a, b in pairwise(starts)]
+    pieces = [_folded(text[a:b]) for a, b in pairwise(starts)]
     piece_of = [number for number, piece in enumerate(pieces) for _ in piece]
     return [
         (word[0][:MAX_LENGTH], starts[piece_of[word.start()]], starts[piece_of[word.end() - 1] + 1])
@@ -78,19 +85,26 @@ def stems(words: Iterable[str]) -> dict[str, str]:
     >>> stems(["rivers", "cafés"])
     {'rivers': 'river', 'cafés': 'cafe'}
     """
-    distinct = list(dict.fromkeys(words))
+    distinct = dict.fromkeys(words)
+    # FTS5 takes each of these for one word, so that all can be one document; others it may split or drop.
+    plain = [word for word in distinct if word.isascii() and word.isalnum()]
+    other = [word for word in distinct if not (word.isascii() and word.isalnum())]
     database = sqlite3.connect(":memory:")
     try:
         database.executescript(_STEMMER)
-        database.executemany("INSERT INTO words (rowid, word) VALUES (?, ?)", enumerate(distinct))
-        stem_of = dict(database.execute("SELECT doc, term FROM stems"))
+        documents = enumerate([" ".join(plain), *other])
+        database.executemany("INSERT INTO words (rowid, word) VALUES (?, ?)", documents)
+        stem_at = dict(database.execute("SELECT offset, term FROM stems WHERE doc = 0"))
+        stem_of = dict(database.execute("SELECT doc, term FROM stems WHERE doc > 0"))
     except sqlite3.OperationalError as error:
         raise LongspanError(
             f"This Python's SQLite cannot stem words, since it has no FTS5: {error}."
         ) from error
     finally:
         database.close()
-    return {word: stem_of.get(number, word) for number, word in enumerate(distinct)}
+    stem = {word: stem_at[place] for place, word in enumerate(plain)}
+    stem |= {word: stem_of.get(number, word) for number, word in enumerate(other, 1)}
+    return {word: stem[word] for word in distinct}
 
 
 def query_stems(query: str) -> list[str]:
@@ -106,6 +120,32 @@ def query_stems(query: str) -> list[str]:
 
 def postings(texts: Sequence[str]) -> tuple[dict[str, bytes], IntArray]:
     """For each stem its postings in the texts (see `unpack`), and the length of each text in words."""
+    native = _native()
+    if native is None:
+        return _portable_postings(texts)
+    counts = native.count([_folded(text) for text in texts], MAX_LENGTH)
+    words = counts.words
+    stem_of = stems(words)
+    number: dict[str, int] = {}
+    groups = [number.setdefault(stem_of[word], len(number)) for word in words]
+    ends, data = counts.merge(np.array(groups, np.int32).tobytes(), len(number))
+    cuts = [0, *(4 * np.frombuffer(ends, np.int64)).tolist()]
+    packed = {stem: data[start:end] for stem, (start, end) in zip(number, pairwise(cuts), strict=True)}
+    return packed, np.frombuffer(counts.lengths, np.int64)
+
+
+@cache
+def _native() -> ModuleType | None:
+    """The compiled counter; None where it is not built."""
+    try:
+        import longspan._postings as _postings
+    except ImportError:
+        return None
+    return _postings
+
+
+def _portable_postings(texts: Sequence[str]) -> tuple[dict[str, bytes], IntArray]:
+    """The same without the compiled counter."""
     counts = [Counter(words_of(text)) for text in texts]
     stem_of = stems(word for count in counts for word in count)
     places: dict[str, list[int]] = defaultdict(list)
