@@ -9,6 +9,7 @@
 #include "max_sim.h"
 #include "oracle.h"
 #include "run.h"
+#include "words.h"
 
 // Fresh memory is full of NaN, so that reading it before writing it shows in the results.
 extern "C" const char* __asan_default_options() { return "max_malloc_fill_size=1073741824:malloc_fill_byte=255"; }
@@ -80,7 +81,7 @@ int main(int argc, char** argv) {
     for (const stress::Door& door : doors) std::printf("target %s\n", door.name);
     long failed = 0, accepted = argc > 2 ? 0 : stress::test_malformed(doors);
     for (uint64_t seed = first; seed < first + uint64_t(cases); seed++)
-        failed += !(stress::test(seed, doors) & stress::test_linear(seed, doors) & stress::test_max_sim(seed, doors));
+        failed += !(stress::test(seed, doors) & stress::test_linear(seed, doors) & stress::test_max_sim(seed, doors) & stress::test_words(seed));
     std::printf("%ld passed, %ld failed\n", cases - failed, failed + accepted);
     return failed + accepted != 0;
 }

@@ -1,10 +1,12 @@
 // longspan._postings: words counted for Python. A module of its own: searching by words needs neither torch nor OpenMP.
 #include <nanobind/nanobind.h>
 
+#include <algorithm>
 #include <cstring>
 #include <stdexcept>
 
 #include "count.h"
+#include "porter.h"
 
 namespace nb = nanobind;
 
@@ -42,6 +44,25 @@ nb::list words_of(const Counts& counts) {
     return words;
 }
 
+// None for words that are not of lower-case ASCII letters and digits.
+nb::list stems_of(const nb::list& words) {
+    nb::list stems;
+    std::string stem_of;
+    for (nb::handle string : words) {
+        if (!PyUnicode_Check(string.ptr())) throw nb::type_error("a word must be a str");
+        const bool ascii = PyUnicode_IS_ASCII(string.ptr());
+        if (ascii) stem_of.assign(static_cast<const char*>(PyUnicode_DATA(string.ptr())), PyUnicode_GET_LENGTH(string.ptr()));
+        auto plain = [](char c) { return (c >= 'a' && c <= 'z') || (c >= '0' && c <= '9'); };
+        if (!ascii || stem_of.empty() || !std::all_of(stem_of.begin(), stem_of.end(), plain)) {
+            stems.append(nb::none());
+            continue;
+        }
+        stem(stem_of);
+        stems.append(nb::str(stem_of.data(), stem_of.size()));
+    }
+    return stems;
+}
+
 nb::tuple merge_words(const Counts& counts, const nb::bytes& groups, int32_t number) {
     std::vector<int32_t> group_of(groups.size() / 4);
     if (groups.size() != 4 * counts.words.size()) throw std::invalid_argument("there must be one group for each word");
@@ -61,6 +82,7 @@ nb::tuple merge_words(const Counts& counts, const nb::bytes& groups, int32_t num
 NB_MODULE(_postings, m) {
     m.doc() = "Longspan's word counts.";
     m.def("count", &count_words, "Count the words of texts in lower case; of a word only the first characters count.");
+    m.def("stems", &stems_of, "Porter's stem of each word; None for words that are not lower-case ASCII.");
     nb::class_<Counts>(m, "Counts")
         .def_prop_ro("words", &words_of, "The distinct words.")
         .def_prop_ro("lengths", [](const Counts& counts) { return bytes_of(counts.lengths); }, "The words of each text, as int64.")

@@ -85,26 +85,29 @@ def stems(words: Iterable[str]) -> dict[str, str]:
     >>> stems(["rivers", "cafés"])
     {'rivers': 'river', 'cafés': 'cafe'}
     """
-    distinct = dict.fromkeys(words)
-    # FTS5 takes each of these for one word, so that all can be one document; others it may split or drop.
-    plain = [word for word in distinct if word.isascii() and word.isalnum()]
-    other = [word for word in distinct if not (word.isascii() and word.isalnum())]
+    distinct = list(dict.fromkeys(words))
+    native = _native()
+    if native is None:
+        return _portable_stems(distinct)
+    stem_of = dict(zip(distinct, native.stems(distinct), strict=True))
+    foreign = [word for word, stem in stem_of.items() if stem is None]
+    return stem_of | _portable_stems(foreign) if foreign else stem_of
+
+
+def _portable_stems(words: list[str]) -> dict[str, str]:
+    """The same of distinct words by SQLite itself."""
     database = sqlite3.connect(":memory:")
     try:
         database.executescript(_STEMMER)
-        documents = enumerate([" ".join(plain), *other])
-        database.executemany("INSERT INTO words (rowid, word) VALUES (?, ?)", documents)
-        stem_at = dict(database.execute("SELECT offset, term FROM stems WHERE doc = 0"))
-        stem_of = dict(database.execute("SELECT doc, term FROM stems WHERE doc > 0"))
+        database.executemany("INSERT INTO words (rowid, word) VALUES (?, ?)", enumerate(words))
+        stem_of = dict(database.execute("SELECT doc, term FROM stems"))
     except sqlite3.OperationalError as error:
         raise LongspanError(
             f"This Python's SQLite cannot stem words, since it has no FTS5: {error}."
         ) from error
     finally:
         database.close()
-    stem = {word: stem_at[place] for place, word in enumerate(plain)}
-    stem |= {word: stem_of.get(number, word) for number, word in enumerate(other, 1)}
-    return {word: stem[word] for word in distinct}
+    return {word: stem_of.get(number, word) for number, word in enumerate(words)}
 
 
 def query_stems(query: str) -> list[str]:
