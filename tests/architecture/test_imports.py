@@ -55,8 +55,9 @@ def test_layouts_and_patterns_need_no_torch(unit: str) -> None:
     assert not [name for module in modules for name in imports_of(module) if name.split(".")[0] == "torch"]
 
 
-def test_the_native_core_has_one_door() -> None:
-    assert [name for name in MODULES if "longspan._native" in imports_of(name)] == ["longspan.native"]
+@pytest.mark.parametrize(("compiled", "door"), [("_native", "native"), ("_postings", "search.words")])
+def test_a_compiled_module_has_one_door(compiled: str, door: str) -> None:
+    assert [name for name in MODULES if f"{PACKAGE}.{compiled}" in imports_of(name)] == [f"{PACKAGE}.{door}"]
 
 
 def test_the_package_itself_imports_only_its_version() -> None:

@@ -16,7 +16,7 @@ import longspan, longspan.cli
 assert dict(os.environ) == environment, "the environment was written"
 assert random.getstate() == state, "a generator was seeded"
 assert threading.active_count() == 1, "a thread was started"
-loaded = {"torch", "numpy", "longspan._native"} & set(sys.modules)
+loaded = {"torch", "numpy", "longspan._native", "longspan._postings"} & set(sys.modules)
 assert not loaded, f"{loaded} imported"
 """
 

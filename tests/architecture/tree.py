@@ -16,6 +16,7 @@ def _name(path: Path) -> str:
     return ".".join(path.relative_to(SOURCE).with_suffix("").parts).removesuffix(".__init__")
 
 
+COMPILED = (f"{PACKAGE}._native", f"{PACKAGE}._postings")
 MODULES = {_name(path): path for path in sorted((SOURCE / PACKAGE).rglob("*.py"))}
 
 
@@ -55,7 +56,7 @@ def _imports(node: ast.AST) -> Iterator[str]:
         assert node.level == 0, "imports are written in full"
         for alias in node.names:
             inner = f"{node.module}.{alias.name}"
-            yield inner if inner in MODULES or inner == f"{PACKAGE}._native" else str(node.module)
+            yield inner if inner in MODULES or inner in COMPILED else str(node.module)
     for child in ast.iter_child_nodes(node):
         yield from _imports(child)
 
