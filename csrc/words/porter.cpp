@@ -70,7 +70,7 @@ bool apply(std::string& word, const Rules& rules, int least) {
         const Part part = before(word, rule.suffix.size());
         if (measure(part) < least) return false;
         if (rule.suffix == "ion" && part.back() != 's' && part.back() != 't') return false;
-        word.resize(part.size());
+        word.erase(part.size());
         word += rule.instead;
         return true;
     }
@@ -79,7 +79,7 @@ bool apply(std::string& word, const Rules& rules, int least) {
 
 void strip_plural(std::string& word) {
     if (word.back() != 's' || word.ends_with("ss")) return;
-    word.resize(word.size() - (ends(word, "sses") || ends(word, "ies") ? 2 : 1));
+    word.erase(word.size() - (ends(word, "sses") || ends(word, "ies") ? 2 : 1));
 }
 
 void strip_ed_or_ing(std::string& word) {
@@ -89,7 +89,7 @@ void strip_ed_or_ing(std::string& word) {
     }
     const size_t suffix = ends(word, "ed") ? 2 : ends(word, "ing") ? 3 : 0;
     if (!suffix || !has_vowel(before(word, suffix))) return;
-    word.resize(word.size() - suffix);
+    word.erase(word.size() - suffix);
     if (apply(word, AFTER_ED_OR_ING, 0)) return;
     const char last = word.back();
     const bool twice = word.size() > 1 && word[word.size() - 2] == last;
