@@ -40,7 +40,7 @@ def add_to(verbs: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None
     )
     option("--limit", type=int, default=8192, metavar="N", help="tokens of an RFC (default: 8192)")
     option("--limit-questions", type=int, metavar="N", help="only the first N questions, for a trial")
-    option("--index", type=Path, metavar="DIR", help="keep the index of --questions here, for the next time")
+    option("--index", type=Path, metavar="DIR", help="keep the index (and others beside it) for the next run")
     option("--methods", metavar="NAMES", help="only these rows: names, separated by commas")
     option("--html", type=Path, metavar="FILE", help="write a page with every question and what was found")
     option("--json", action="store_true", help="print JSON")
@@ -72,7 +72,7 @@ def run(arguments: argparse.Namespace) -> int:
 def _rows(
     arguments: argparse.Namespace, questions: "Questions | None"
 ) -> "Iterator[tuple[Row, list[Outcome]]]":
-    from longspan.evaluate import answers, collections, peers, retrieval
+    from longspan.evaluate import answers, collections, longembed, peers, retrieval
     from longspan.reader import load
 
     @cache
@@ -86,12 +86,16 @@ def _rows(
         return load(short_folder() if arguments.short == "short" else arguments.short, task="encode")
 
     methods = None if arguments.methods is None else [name.strip() for name in arguments.methods.split(",")]
+    modes = [mode for mode in answers.MODES if methods is None or mode in methods]
     if questions:
-        modes = [mode for mode in answers.MODES if methods is None or mode in methods]
         if modes:
             yield from answers.by_index(questions, arguments.model, arguments.index, modes)
         names = [name for name in peers.PEERS if methods is None or name in methods]
-        yield from peers.by_peers(questions, short, names)
+        yield from peers.by_peers(questions, short, arguments.index, names)
+    if arguments.longembed_qmsum:
+        task = longembed.longembed_qmsum(arguments.longembed_qmsum, arguments.limit_questions)
+        folder = arguments.index and arguments.index.with_name(f"{arguments.index.name}-longembed")
+        yield from ((row, []) for row in longembed.by_ndcg(task, arguments.model, folder, modes))
     if arguments.rfc:
         rfcs = collections.rfc(arguments.rfc)
         rows = retrieval.by_document(rfcs, short(), long(), arguments.limit, methods)

@@ -1,9 +1,11 @@
 """What people use without us, for the same questions: full-text search and chunks with vectors."""
 
+import hashlib
 import re
 import sqlite3
 from collections.abc import Callable, Iterator, Sequence
 from functools import cached_property
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -11,7 +13,9 @@ import numpy as np
 from longspan.evaluate.answers import Outcome, Place, Ranking, measured
 from longspan.evaluate.figures import Row
 from longspan.evaluate.questions import Questions
+from longspan.search.update import fingerprint
 from longspan.search.words import STOP_WORDS, words_of
+from longspan.shapes import FloatArray
 
 if TYPE_CHECKING:
     from longspan.reader import Reader
@@ -28,18 +32,21 @@ PEERS = {
 
 
 def by_peers(
-    questions: Questions, short: "Callable[[], Reader]", methods: Sequence[str] = tuple(PEERS)
+    questions: Questions,
+    short: "Callable[[], Reader]",
+    folder: str | Path | None = None,
+    methods: Sequence[str] = tuple(PEERS),
 ) -> Iterator[tuple[Row, list[Outcome]]]:
-    """The row of each peer; the short model is loaded if one needs it."""
-    peers = _Peers(questions, short)
+    """The row of each peer; the short model is loaded if one needs it, vectors are kept beside `folder`."""
+    peers = _Peers(questions, short, Path(f"{folder}-chunks.npz") if folder else None)
     searches = {"fts5": peers.by_words, "chunks": peers.by_vectors, "chunks+bm25": peers.by_both}
     for name in methods:
         yield measured(PEERS[name], questions, searches[name])
 
 
 class _Peers:
-    def __init__(self, questions: Questions, short: "Callable[[], Reader]") -> None:
-        self._texts, self._load = questions.texts, short
+    def __init__(self, questions: Questions, short: "Callable[[], Reader]", kept: Path | None) -> None:
+        self._texts, self._load, self._kept = questions.texts, short, kept
 
     @cached_property
     def _words(self) -> "FullText":
@@ -47,7 +54,7 @@ class _Peers:
 
     @cached_property
     def _vectors(self) -> "Vectors":
-        return Vectors(self._load(), self._texts, self._words_of_chunks.places)
+        return Vectors(self._load(), self._texts, self._words_of_chunks.places, self._kept)
 
     @cached_property
     def _words_of_chunks(self) -> "FullText":
@@ -85,10 +92,20 @@ class FullText:
 class Vectors:
     """Chunks encoded alone by a short model, ranked by cosine."""
 
-    def __init__(self, short: "Reader", texts: Sequence[str], places: Sequence[Place]) -> None:
+    def __init__(
+        self, short: "Reader", texts: Sequence[str], places: Sequence[Place], kept: Path | None = None
+    ) -> None:
         self.places, self._short = places, short
         chunks = [texts[number][start:end] for number, start, end in places]
+        mark = hashlib.sha256("\0".join([fingerprint(short), *chunks]).encode()).hexdigest()
+        if kept and kept.exists():
+            with np.load(kept, allow_pickle=False) as stored:
+                if str(stored["mark"]) == mark:
+                    self._vectors: FloatArray = stored["vectors"]
+                    return
         self._vectors = np.asarray(short.encode(chunks, normalize=True, overflow="truncate"))
+        if kept:
+            np.savez(kept, mark=mark, vectors=self._vectors)
 
     def best(self, question: str) -> list[int]:
         """The nearest DEPTH chunks."""
