@@ -60,12 +60,24 @@ def run(arguments: argparse.Namespace) -> int:
 
         questions = load_questions(arguments.questions, arguments.documents or [], arguments.limit_questions)
         warn(questions)
-    above = None
-    for row, _ in _rows(arguments, questions):
+    if arguments.html and not arguments.html.expanduser().absolute().parent.is_dir():
+        raise bad("--html", "a file in a folder that exists", str(arguments.html))
+    above, tables = None, dict[str, "list[Row]"]()
+    method, shown = "", list["Outcome"]()
+    for row, outcomes in _rows(arguments, questions):
+        tables.setdefault(row.collection, []).append(row)
+        if not shown:
+            method, shown = row.method, outcomes
         if not arguments.json and (above is None or not row.fits(above)):
             print(f"\n{row.header}" if above else row.header)
             above = row
         print(json.dumps(row.as_dict()) if arguments.json else row, flush=True)
+    if arguments.html:
+        from longspan.evaluate.report import page
+
+        arguments.html.expanduser().write_text(
+            page([*tables.values()], questions, method, shown), encoding="utf-8"
+        )
     return 3 if questions and questions.warnings else 0
 
 

@@ -35,9 +35,9 @@ class Questions(NamedTuple):
     questions: list[Question]
     warnings: list[str]
 
-    def file(self, document: int) -> Path:
-        """The first file with this text."""
-        return next(path for path, number in self.files.items() if number == document)
+    def label(self, path: Path) -> str:
+        """A file's path inside its folder."""
+        return next(str(path.relative_to(root)) for root in self.roots if path.is_relative_to(root))
 
 
 def squeeze(text: str) -> str:
