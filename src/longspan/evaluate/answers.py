@@ -76,10 +76,10 @@ def judge(question: Question, ranking: Ranking, texts: Sequence[str]) -> Outcome
 
 
 def measured(
-    method: str, questions: Questions, search: Callable[[str], Ranking]
+    method: str, questions: Questions, search: Callable[[str], Ranking], began: float | None = None
 ) -> tuple[Row, list[Outcome]]:
-    """The row of a method, and what became of each question."""
-    began, outcomes = time.perf_counter(), []
+    """The row of a method, and what became of each question; `began` is when its preparations did."""
+    began, outcomes = began or time.perf_counter(), []
     with progress_bar(len(questions.questions), "questions") as bar:
         for question in questions.questions:
             outcomes.append(judge(question, search(question.text), questions.texts))
@@ -113,9 +113,11 @@ def by_index(
         tempfile.TemporaryDirectory() as temporary,
         Index.open(folder or Path(temporary) / "index", model) as index,
     ):
+        began: float | None = time.perf_counter()
         index.add(questions.roots)
         for mode in modes:
-            yield measured(mode, questions, partial(_search, index, questions, mode))
+            yield measured(mode, questions, partial(_search, index, questions, mode), began)
+            began = None
 
 
 def _search(index: Index, questions: Questions, mode: str, text: str) -> Ranking:

@@ -61,15 +61,17 @@ def by_ndcg(
             if not (path.exists() and path.read_bytes() == text.encode()):
                 path.write_text(text, encoding="utf-8", newline="")
         with Index.open(place / "index", model) as index:
+            began = time.perf_counter()
             index.add(texts)
             for mode in modes:
-                began, gains = time.perf_counter(), []
+                gains = []
                 with progress_bar(len(collection.queries), "queries") as bar:
                     for query in collection.queries:
                         hits = index.search(query.text, DEPTH, mode=mode, by="document")
                         gains.append(gain([int(hit.file.stem) for hit in hits], query.document))
                         bar.update(1)
                 yield row(collection.name, mode, {FIGURE: gains}, time.perf_counter() - began)
+                began = time.perf_counter()
     yield from (
         Row(collection.name, name, {FIGURE: value}, published=True) for name, value in PUBLISHED.items()
     )

@@ -11,10 +11,10 @@ each share stand its 95&thinsp;% bootstrap interval and the number of questions.
 <script>{script}</script></html>
 """
 STYLE = """
-:root { --ink: #1d2329; --dim: #66707a; --paper: #fbfbf9; --card: #fff; --line: #dfe3e6; --bar: #cfe3f5;
+:root { --ink: #1d2329; --dim: #66707a; --paper: #fbfbf9; --card: #fff; --line: #dfe3e6; --bar: #8fbce6;
   --good: #1a7f45; --fair: #96690a; --poor: #b3352b; --mark: #ffe58a }
 @media (prefers-color-scheme: dark) { :root { --ink: #e4e7ea; --dim: #98a2ac; --paper: #14171a;
-  --card: #1c2024; --line: #343a40; --bar: #23415c;
+  --card: #1c2024; --line: #343a40; --bar: #38678f;
   --good: #58c486; --fair: #dcb04b; --poor: #f0857b; --mark: #6b5710 } }
 body { margin: 0; background: var(--paper); color: var(--ink); font: 15px/1.5 system-ui, sans-serif }
 main { max-width: 1180px; margin: 0 auto; padding: 1rem 1.2rem 3rem }
@@ -25,8 +25,9 @@ small, footer { color: var(--dim); font-size: .8rem; font-weight: normal }
 .wide { overflow-x: auto; margin: 1rem 0 } details { margin: .4rem 0 }
 table { border-collapse: collapse; width: 100% }
 th { text-align: left; font-weight: 600; padding: .45rem .7rem }
-td { padding: .45rem .7rem; min-width: 6.5rem;
-  background: linear-gradient(var(--bar), var(--bar)) 0 100% / calc(var(--share) * 100%) 4px no-repeat }
+td { padding: .45rem .7rem .6rem; min-width: 6.5rem;
+  background: linear-gradient(var(--bar), var(--bar)) 0 100% / calc(var(--share) * 7rem) 3px no-repeat;
+  background-position: .7rem calc(100% - .2rem) }
 td b { display: block; font-variant-numeric: tabular-nums } td small { white-space: nowrap }
 td:empty { background: none } .quoted { font-style: italic }
 tbody tr > * { border-top: 1px solid var(--line) }
@@ -41,7 +42,7 @@ details[open] summary { border-bottom: 1px solid var(--line) }
 .later, .withheld { color: var(--fair) }
 .missed, .claimed { color: var(--poor) }
 .sides { display: grid; grid-template-columns: 2fr 3fr; gap: 0 1.6rem; padding: .7rem .9rem }
-@media (max-width: 760px) { .sides { grid-template-columns: 1fr } }
+@media (max-width: 760px) { .sides { grid-template-columns: 1fr } .chip { display: block } }
 blockquote { margin: .1rem 0 .9rem; padding-left: .8rem; border-left: 3px solid var(--line);
   overflow-wrap: anywhere }
 .place { margin: 0; font-weight: 600; font-size: .9rem; overflow-wrap: anywhere }

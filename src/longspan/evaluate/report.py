@@ -51,7 +51,8 @@ def state(outcome: Outcome) -> str:
 
 
 def _table(rows: Sequence[Row]) -> str:
-    names = list(dict.fromkeys(name for row in rows for name in row.figures))
+    fullest = sorted(rows, key=lambda row: -len(row.figures))
+    names = list(dict.fromkeys(name for row in fullest for name in row.figures))
     heads = "".join(f"<th scope=col>{_text(name)}</th>" for name in names)
     lines = "".join(
         f"<tr{' class=quoted' if row.published else ''}><th scope=row>{_text(row.method)}</th>"
@@ -75,7 +76,8 @@ def _cell(row: Row, name: str) -> str:
 def _controls(method: str, outcomes: Sequence[Outcome], kinds: Iterable[str]) -> str:
     counts = {name: sum(state(outcome) == name for outcome in outcomes) for name in STATES}
     boxes = "".join(
-        f"<label class={name}><input type=checkbox value={name} checked>{_text(label)} <b>{counts[name]}</b>"
+        f"<label class={name}><input type=checkbox value={name} checked>"
+        f"{_text(label)} <b>{counts[name]}</b></label>"
         for name, label in STATES.items()
         if counts[name]
     )
