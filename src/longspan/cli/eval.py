@@ -66,12 +66,14 @@ def run(arguments: argparse.Namespace) -> int:
     method, shown = "", list["Outcome"]()
     for row, outcomes in _rows(arguments, questions):
         tables.setdefault(row.collection, []).append(row)
-        if not shown:
+        if not shown and any(outcome.ranking.hits for outcome in outcomes):
             method, shown = row.method, outcomes
         if not arguments.json and (above is None or not row.fits(above)):
             print(f"\n{row.header}" if above else row.header)
             above = row
         print(json.dumps(row.as_dict()) if arguments.json else row, flush=True)
+    if not tables:
+        raise bad("--methods", "names of rows that these collections have", arguments.methods)
     if arguments.html:
         from longspan.evaluate.report import page
 
@@ -98,20 +100,22 @@ def _rows(
         return load(short_folder() if arguments.short == "short" else arguments.short, task="encode")
 
     methods = None if arguments.methods is None else [name.strip() for name in arguments.methods.split(",")]
+    index = arguments.index and arguments.index.expanduser().absolute()
     modes = [mode for mode in answers.MODES if methods is None or mode in methods]
     if questions:
         if modes:
-            yield from answers.by_index(questions, arguments.model, arguments.index, modes)
+            yield from answers.by_index(questions, arguments.model, index, modes)
         names = [name for name in peers.PEERS if methods is None or name in methods]
-        yield from peers.by_peers(questions, short, arguments.index, names)
-    if arguments.longembed_qmsum:
-        task = longembed.longembed_qmsum(arguments.longembed_qmsum, arguments.limit_questions)
-        folder = arguments.index and arguments.index.with_name(f"{arguments.index.name}-longembed")
+        yield from peers.by_peers(questions, short, index, names)
+    if arguments.longembed_qmsum and modes:
+        task = longembed.longembed_qmsum(arguments.longembed_qmsum).limited(arguments.limit_questions)
+        folder = index and index.with_name(f"{index.name}-longembed")
         yield from ((row, []) for row in longembed.by_ndcg(task, arguments.model, folder, modes))
     if arguments.rfc:
-        rfcs = collections.rfc(arguments.rfc)
+        rfcs = collections.rfc(arguments.rfc).limited(arguments.limit_questions)
         rows = retrieval.by_document(rfcs, short(), long(), arguments.limit, methods)
         yield from ((row, []) for row in rows)
     for path, read in ((arguments.qmsum, collections.qmsum), (arguments.nq, collections.nq)):
         if path:
-            yield from ((row, []) for row in retrieval.by_passage(read(path), short(), long(), methods))
+            collection = read(path).limited(arguments.limit_questions)
+            yield from ((row, []) for row in retrieval.by_passage(collection, short(), long(), methods))

@@ -34,6 +34,10 @@ class Collection(NamedTuple):
     documents: list[str]
     queries: list[Query]
 
+    def limited(self, count: int | None) -> "Collection":
+        """The same documents with the first `count` questions, or all."""
+        return self._replace(queries=self.queries[:count])
+
 
 def rfc(folder: str | Path, part: str = "test") -> Collection:
     """RFCs without their abstracts, which are the questions; RFCs that have none are distractors.

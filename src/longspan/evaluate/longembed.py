@@ -23,7 +23,7 @@ PUBLISHED = {"BM25 (bm25s)": 0.832, "GTE-ModernColBERT": 0.799, "bge-m3": 0.361,
 """Quoted from published results, not measured here."""
 
 
-def longembed_qmsum(folder: str | Path, limit: int | None = None) -> Collection:
+def longembed_qmsum(folder: str | Path) -> Collection:
     """The meetings of train/ and val/, and the distinct summaries in them: 197 documents, 1,527 queries.
 
     As in LongEmbed, which takes SCROLLS's version, queries are the summaries, not the questions they answer
@@ -39,7 +39,7 @@ def longembed_qmsum(folder: str | Path, limit: int | None = None) -> Collection:
             documents_of.setdefault(entry["answer"], len(documents))
         documents.append("\n".join(f"{turn['speaker']}: {turn['content']}" for turn in turns))
     queries = [Query(text, document) for text, document in documents_of.items()]
-    return Collection(NAME, documents, queries[:limit])
+    return Collection(NAME, documents, queries)
 
 
 def by_ndcg(

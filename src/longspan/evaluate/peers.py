@@ -4,9 +4,11 @@ import hashlib
 import re
 import sqlite3
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import suppress
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING
+from zipfile import BadZipFile
 
 import numpy as np
 
@@ -98,20 +100,29 @@ class Vectors:
         self.places, self._short = places, short
         chunks = [texts[number][start:end] for number, start, end in places]
         mark = hashlib.sha256("\0".join([fingerprint(short), *chunks]).encode()).hexdigest()
-        if kept and kept.exists():
-            with np.load(kept, allow_pickle=False) as stored:
-                if str(stored["mark"]) == mark:
-                    self._vectors: FloatArray = stored["vectors"]
-                    return
-        self._vectors = np.asarray(short.encode(chunks, normalize=True, overflow="truncate"))
-        if kept:
-            np.savez(kept, mark=mark, vectors=self._vectors)
+        stored = _stored(kept, mark)
+        if stored is None:
+            stored = np.asarray(short.encode(chunks, normalize=True, overflow="truncate"))
+            if kept:
+                kept.parent.mkdir(parents=True, exist_ok=True)
+                np.savez(kept, mark=mark, vectors=stored)
+        self._vectors = stored
 
     def best(self, question: str) -> list[int]:
         """The nearest DEPTH chunks."""
         vector = self._short.encode_query(question, normalize=True, overflow="truncate", progress=False)
         order: list[int] = np.argsort(-(self._vectors @ np.asarray(vector)), kind="stable")[:DEPTH].tolist()
         return order
+
+
+def _stored(kept: Path | None, mark: str) -> FloatArray | None:
+    """The vectors in a file, if it is whole and has this mark."""
+    if kept is not None and kept.exists():
+        with suppress(OSError, ValueError, KeyError, BadZipFile), np.load(kept, allow_pickle=False) as stored:
+            if str(stored["mark"]) == mark:
+                vectors: FloatArray = stored["vectors"]
+                return vectors
+    return None
 
 
 def fused(*rankings: Sequence[int]) -> list[int]:

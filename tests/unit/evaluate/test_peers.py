@@ -43,6 +43,8 @@ def test_vectors_are_ranked_by_cosine_and_read_back_while_the_chunks_are_the_sam
         np.savez(kept, mark=stored["mark"], vectors=stored["vectors"][::-1])
     assert Vectors(short, texts, places, kept).best(texts[2]) == [3 - number for number in expected]
     assert Vectors(short, texts, places[:3], kept).best(texts[2])[0] == 2  # other chunks are encoded
+    kept.write_bytes(b"damaged")
+    assert Vectors(short, texts, places, kept).best(texts[2]) == expected.tolist()
 
 
 def test_every_peer_has_a_row_by_the_same_measure() -> None:

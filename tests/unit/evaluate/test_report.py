@@ -73,6 +73,8 @@ def test_longembed_asks_with_each_summary_once_for_the_meeting_in_train_and_val(
         2,
     ]  # "the same" belongs to the first
     assert task.queries[0].text == text(0, 12)[20:80]
+    assert (len(task.limited(2).queries), len(task.limited(2).documents)) == (2, 3)
+    assert task.limited(None) == task
     with pytest.raises(InputError, match="train and val"):
         longembed_qmsum(meetings / "train")
 
@@ -159,3 +161,5 @@ def test_the_command_prints_rows_writes_the_page_and_tells_what_it_cannot_use(
     assert header.index("first 600") == figures.index("1.000")
     assert main([*command, "--html", str(tmp_path / "nowhere" / "x.html")]) == 2
     assert main([*command, "--limit-questions", "0"]) == 2
+    assert main([*command[:-1], "fts6"]) == 2
+    assert "--methods" in capsys.readouterr().err
