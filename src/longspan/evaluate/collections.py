@@ -34,6 +34,10 @@ class Collection(NamedTuple):
     documents: list[str]
     queries: list[Query]
 
+    def limited(self, count: int | None) -> "Collection":
+        """The same documents with the first `count` questions, or all."""
+        return self._replace(queries=self.queries[:count])
+
 
 def rfc(folder: str | Path, part: str = "test") -> Collection:
     """RFCs without their abstracts, which are the questions; RFCs that have none are distractors.
@@ -62,8 +66,7 @@ def rfc(folder: str | Path, part: str = "test") -> Collection:
 def qmsum(folder: str | Path) -> Collection:
     """Meetings, and questions that some of their turns answer."""
     documents, queries = [], []
-    for number, path in enumerate(_files(folder, "*.json")):
-        meeting = _json(path.read_text(encoding="utf-8"), path)
+    for number, meeting in enumerate(meetings(folder)):
         turns = [f"{turn['speaker']}: {turn['content']}\n" for turn in meeting["meeting_transcripts"]]
         turns = [_NOISE.sub("", turn) for turn in turns]
         starts = [0]
@@ -76,6 +79,11 @@ def qmsum(folder: str | Path) -> Collection:
             if spans:
                 queries.append(Query(question["query"], number, spans))
     return Collection("QMSum", documents, queries)
+
+
+def meetings(folder: str | Path) -> list[dict[str, Any]]:
+    """The meetings of a folder as QMSum has them."""
+    return [_json(path.read_text(encoding="utf-8"), path) for path in _files(folder, "*.json")]
 
 
 def nq(path: str | Path) -> Collection:

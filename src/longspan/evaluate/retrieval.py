@@ -6,11 +6,12 @@ from collections.abc import Callable, Iterator, Sequence
 from functools import cached_property, partial
 from itertools import chain
 from pathlib import Path
-from typing import NamedTuple
 
 import numpy as np
 
+from longspan.evaluate.answers import Place
 from longspan.evaluate.collections import Collection, Query, Span
+from longspan.evaluate.figures import Row, row
 from longspan.progress import progress_bar
 from longspan.reader import Reader
 from longspan.search.index import Index
@@ -22,17 +23,6 @@ from longspan.text.passages import split
 CHUNKS = (126, 254, 510)
 """Tokens of independent chunks, without the two special ones."""
 DEPTH = 10
-Place = tuple[int, int, int]
-"A passage: the number of its document, and where it starts and ends, in characters."
-
-
-class Row(NamedTuple):
-    """The figures of one method on a collection."""
-
-    collection: str
-    method: str
-    figures: dict[str, float]
-    seconds: float
 
 
 def by_document(
@@ -50,8 +40,8 @@ def by_document(
             began = time.perf_counter()
             scores = scorer()
             ranks = 1 + (scores > scores[np.arange(len(gold)), gold][:, None]).sum(1)
-            figures = {"MRR": float((1 / ranks).mean()), "recall@1": float((ranks == 1).mean())}
-            yield Row(collection.name, name, figures, time.perf_counter() - began)
+            values = {"MRR": 1 / ranks, "recall@1": ranks == 1}
+            yield row(collection.name, name, values, time.perf_counter() - began)
 
 
 class _Documents:
@@ -105,8 +95,8 @@ def by_passage(
     for name, size in sizes.items():
         if methods is None or name in methods:
             began = time.perf_counter()
-            figures = _recalls(collection.queries, _ranked_chunks(collection, short, long, size))
-            yield Row(collection.name, name, figures, time.perf_counter() - began)
+            values = _recalls(collection.queries, _ranked_chunks(collection, short, long, size))
+            yield row(collection.name, name, values, time.perf_counter() - began)
     modes = {"whole document": "dense", "BM25": "bm25", "whole document + BM25": "hybrid"}
     chosen = [name for name in modes if methods is None or name in methods]
     if not chosen:
@@ -121,8 +111,8 @@ def by_passage(
             for name in chosen:
                 hits = [index.search(query.text, DEPTH, mode=modes[name]) for query in collection.queries]
                 places = [[(int(hit.file.stem), hit.start, hit.end) for hit in own] for own in hits]
-                figures = _recalls(collection.queries, places)
-                yield Row(collection.name, name, figures, time.perf_counter() - began)
+                values = _recalls(collection.queries, places)
+                yield row(collection.name, name, values, time.perf_counter() - began)
                 began = time.perf_counter()
 
 
@@ -171,15 +161,15 @@ def _offsets(reader: Reader, text: str) -> IntArray:
     return offsets
 
 
-def _recalls(queries: Sequence[Query], rankings: Sequence[Sequence[Place]]) -> dict[str, float]:
-    """The share of questions that one of the first 1, 5, 10 passages answers."""
+def _recalls(queries: Sequence[Query], rankings: Sequence[Sequence[Place]]) -> dict[str, FloatArray]:
+    """For each question whether one of the first 1, 5, 10 passages answers."""
     ranks = np.array(
         [
             next((rank for rank, place in enumerate(places, 1) if answers(query, place)), DEPTH + 1)
             for query, places in zip(queries, rankings, strict=True)
         ]
     )
-    return {f"recall@{k}": float((ranks <= k).mean()) for k in (1, 5, DEPTH)}
+    return {f"recall@{k}": (ranks <= k).astype(float) for k in (1, 5, DEPTH)}
 
 
 def answers(query: Query, place: Place) -> bool:
