@@ -10,24 +10,33 @@ from longspan.errors import CheckpointError, LongspanError, bad
 
 Value: TypeAlias = str | bytes | int | float | None
 """What a column may hold."""
-SCHEMA = "3"
+SCHEMA = "4"
 NAME = "index.sqlite"
 TIMEOUT = 30.0
 """Seconds to wait while another process writes."""
+PAGE = 1 << 14
+"""Bytes of a page of the database: large ones suit postings."""
 POSTINGS = """CREATE TABLE postings (
     term TEXT NOT NULL, slot INTEGER NOT NULL, data BLOB NOT NULL, PRIMARY KEY (term, slot)) WITHOUT ROWID"""
-_TABLES = (
-    "CREATE TABLE meta (key TEXT PRIMARY KEY, value TEXT NOT NULL) WITHOUT ROWID",
-    """CREATE TABLE files (
+TABLES = {
+    "files": """CREATE TABLE files (
     id INTEGER PRIMARY KEY, path BLOB NOT NULL UNIQUE, size INTEGER NOT NULL, mtime INTEGER NOT NULL,
-    digest BLOB NOT NULL, n_tokens INTEGER NOT NULL, truncated INTEGER NOT NULL, windows INTEGER NOT NULL,
-    passages INTEGER NOT NULL, first INTEGER NOT NULL, slot INTEGER NOT NULL, crc INTEGER NOT NULL,
-    lengths BLOB NOT NULL)""",
-    """CREATE TABLE passages (
-    id INTEGER PRIMARY KEY, start INTEGER NOT NULL, stop INTEGER NOT NULL, page INTEGER,
-    line INTEGER NOT NULL, text TEXT NOT NULL)""",
-    POSTINGS,
-)
+    document INTEGER NOT NULL)""",
+    "names": """CREATE TABLE names (
+    term TEXT NOT NULL, file INTEGER NOT NULL, PRIMARY KEY (term, file)) WITHOUT ROWID""",
+    "documents": """CREATE TABLE documents (
+    id INTEGER PRIMARY KEY, digest BLOB NOT NULL UNIQUE, kind TEXT NOT NULL, title TEXT NOT NULL,
+    characters INTEGER NOT NULL, pages BLOB NOT NULL, passages INTEGER NOT NULL, first INTEGER NOT NULL,
+    slot INTEGER NOT NULL, lengths BLOB NOT NULL, crc INTEGER NOT NULL, n_tokens INTEGER,
+    truncated INTEGER NOT NULL, windows INTEGER NOT NULL, token_slot INTEGER NOT NULL,
+    token_ends BLOB NOT NULL, vectors_crc INTEGER NOT NULL)""",
+    "passages": """CREATE TABLE passages (
+    id INTEGER PRIMARY KEY, start INTEGER NOT NULL, line INTEGER NOT NULL, section TEXT NOT NULL,
+    text TEXT NOT NULL)""",
+    "postings": POSTINGS,
+}
+"""What the database holds beside `meta`, its keys and values."""
+META = "CREATE TABLE meta (key TEXT PRIMARY KEY, value TEXT NOT NULL) WITHOUT ROWID"
 
 
 def damaged(folder: Path, reason: str) -> CheckpointError:
@@ -49,15 +58,16 @@ class Database:
         with self._guarded():
             self._db = sqlite3.connect(path, timeout=TIMEOUT, isolation_level=None)
             if fresh or not self.rows("SELECT 1 FROM sqlite_master"):  # killed within the first transaction
+                self.do(f"PRAGMA page_size = {PAGE}")
                 self._create()
             self._check_version()
 
     def _create(self) -> None:
         with self.transaction():
             if not self.rows("SELECT 1 FROM sqlite_master"):
-                for statement in _TABLES:
+                for statement in (META, *TABLES.values()):
                     self.do(statement)
-                self.put(schema=SCHEMA, rows="0", generation="0", parts="0")
+                self.put(schema=SCHEMA, rows="0", tokens="0", generation="0", parts="0")
 
     def _check_version(self) -> None:
         schema = self.get("schema")

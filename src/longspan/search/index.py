@@ -1,34 +1,39 @@
-"""Index: files in, the passages that answer a query out; only new and changed files are encoded."""
+"""Index: files in, the passages that answer a query out; only new and changed files are read."""
 
 import time
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import nullcontext, suppress
 from dataclasses import replace
 from functools import cached_property
 from pathlib import Path
 from types import TracebackType
-from typing import TYPE_CHECKING, Self
+from typing import TYPE_CHECKING, Self, TypeVar
 
 import numpy as np
 
-from longspan.errors import LongspanError, bad
+from longspan.errors import DocumentError, LongspanError, bad, one_of
 from longspan.progress import progress_bar
-from longspan.search.rank import check_options, fuse
+from longspan.search.lock import writing
+from longspan.search.query import Query
 from longspan.search.results import Hits
-from longspan.search.store import File, Row, Store
+from longspan.search.store import Entry, File, Row, Store
 from longspan.search.update import Report, digest, fingerprint, is_gone, listed, stamp_of, within
-from longspan.search.view import View
-from longspan.shapes import FloatArray
-from longspan.text.documents import Document, read
+from longspan.search.view import View, check_options
+from longspan.text.documents import Document, read_many
+from longspan.text.passages import tile
 from longspan.text.walk import walk
 
 if TYPE_CHECKING:
     from longspan.reader import Reader
+    from longspan.search.passages import QueryVectors
 
+T = TypeVar("T", Entry, Document | DocumentError)
+WORDS_GROUP = 12_000_000
+"""Characters whose words are committed together."""
 GROUP = 1 << 17
-"""Characters that are encoded and committed together; a kill loses no more."""
-DEPTH = 100
-"""How many passages each ranking contributes to a hybrid search."""
+"""Characters that the model reads before they are committed; a kill loses no more."""
+TOKENS = ("1bit", "8bit", "off")
+"""How the vectors of tokens are kept."""
 
 
 class Index:
@@ -37,18 +42,28 @@ class Index:
     `index = Index.open("my-index")`, `index.add(["docs/"])`, `print(index.search("who pays?"))`.
     """
 
-    def __init__(self, store: Store, model: "str | Path | Reader | None") -> None:
-        self._store, self._model = store, model
+    def __init__(self, store: Store, model: "str | Path | Reader | None", tokens: str | None = None) -> None:
+        self._store, self._model, self._tokens = store, model, tokens
         self._last: tuple[tuple[int, int], View] | None = None
 
     @classmethod
-    def open(cls, folder: str | Path, model: "str | Path | Reader | None" = None) -> Self:
+    def open(
+        cls,
+        folder: str | Path,
+        model: "str | Path | Reader | None" = None,
+        *,
+        tokens: str | None = None,
+    ) -> Self:
         """The index in a folder, created if it does not exist.
 
         `model` is a Reader, a folder or a name on the hub; None is the model that the index was built with,
-        for a new index the built-in model.
+        for a new index the built-in model. `tokens` says how the vectors of single tokens are kept, which
+        make the order of results better: "1bit" (the default), "8bit" (a little better, eight times the
+        size) or "off"; an index that exists keeps what it was built with.
         """
-        return cls(Store(Path(folder).expanduser()), model)
+        if tokens is not None:
+            one_of("tokens", tokens, TOKENS)
+        return cls(Store(Path(folder).expanduser()), model, tokens)
 
     @property
     def folder(self) -> Path:
@@ -59,6 +74,14 @@ class Index:
     def model(self) -> str | None:
         """The name of the model that the index was built with."""
         return self._store.db.get("model")
+
+    @property
+    def tokens(self) -> str:
+        """How the vectors of tokens are kept: "1bit", "8bit" or "off"."""
+        kept = self._store.db.get("token_kind")
+        if kept is not None and self._tokens not in (None, kept):
+            raise bad("tokens", f"{kept}, as the index was built", self._tokens, "Rebuild it with --rebuild.")
+        return kept or self._tokens or TOKENS[0]
 
     @cached_property
     def reader(self) -> "Reader":
@@ -92,29 +115,81 @@ class Index:
         with suppress(LongspanError) if known else nullcontext(), self._store.db.transaction():
             self._store.db.put(**facts)
 
-    def add(self, paths: str | Path | Iterable[str | Path], *, progress: bool | None = None) -> Report:
+    def add(
+        self,
+        paths: str | Path | Iterable[str | Path],
+        *,
+        vectors: bool = True,
+        progress: bool | None = None,
+        ocr: bool = False,
+        wait: float | None = None,
+    ) -> Report:
         """Bring the index up to date with files and folders; files that are gone from them are removed.
 
         A file of the same size and time, or of the same content, is not read again, nor is a renamed one.
-        Each group of files is committed as soon as it is encoded, so an interrupted run loses little.
-        `progress` shows a bar; None: on a terminal, if it takes a while.
+        Words come first, at tens of megabytes a second; then the model reads (see `embed`), unless `vectors`
+        is False. What is done is committed bit by bit, so an interrupted run loses little. `progress` shows
+        a bar; None: on a terminal, if it takes a while. `ocr` reads scanned pages by tesseract. `wait` is
+        how many seconds to wait for another process that changes the index, None: as long as it takes.
         """
         began, report = time.perf_counter(), Report()
-        pending = self._compare(listed(paths), report)
-        total, done = sum(file.size for file in pending), 0
-        with progress_bar(total // 4, "tokens", shown=progress, scale=True) as bar:  # 4: a first guess
-            for group in self._groups(pending, report):
-                self._encode(group, report, bar.update)
-                done += sum(file.size for file, _ in group)
-                bar.expect(round(report.n_tokens * max(1.0, total / max(done, 1))))
-        if report.removed or report.encoded:
-            self._store.compact()
+        roots = listed(paths)
+        with writing(self.folder, wait):
+            pending = self._compare(roots, report)
+            size = sum(file.size for file, _ in pending)
+            with progress_bar(size, "bytes", shown=progress, scale=True) as bar:
+                for group in _grouped(read_many((file.path for file, _ in pending), ocr=ocr), WORDS_GROUP):
+                    known = pending[: len(group)]
+                    del pending[: len(group)]
+                    self._add_words(list(zip(known, group, strict=True)), report)
+                    bar.update(sum(file.size for file, _ in known))
+            if vectors:
+                self._embed(report, progress)
+            if report.removed or report.changed or report.n_tokens:
+                self._store.compact()
         report.seconds = time.perf_counter() - began
         return report
 
-    def _compare(self, roots: Sequence[Path], report: Report) -> list[File]:
-        """The files that must be encoded; records of deleted, renamed and touched files are updated."""
+    def embed(self, *, progress: bool | None = None, wait: float | None = None) -> Report:
+        """Let the model read the documents that are found by their words only so far."""
+        began, report = time.perf_counter(), Report()
+        with writing(self.folder, wait):
+            self._embed(report, progress)
+            if report.n_tokens:
+                self._store.compact()
+        report.seconds = time.perf_counter() - began
+        return report
+
+    def remove(self, paths: str | Path | Iterable[str | Path]) -> int:
+        """Forget files and all files in folders, and say how many there were; no file is touched."""
+        roots = listed(paths)
+        with writing(self.folder):
+            return self._forget([file.path for file in self._store.files() if within(file.path, roots)])
+
+    def prune(self) -> int:
+        """Forget files that no longer exist, and say how many there were."""
+        with writing(self.folder):
+            return self._forget([file.path for file in self._store.files() if is_gone(file.path)])
+
+    def clear(self) -> None:
+        """Forget everything, the model too."""
+        with writing(self.folder):
+            self._store.clear()
+        self.__dict__.pop("reader", None)
+
+    def _forget(self, paths: Sequence[Path]) -> int:
+        if paths:
+            with self._store.db.transaction():
+                self._store.remove(paths)
+                self._store.remove_orphans()
+            self._store.compact()
+        return len(paths)
+
+    def _compare(self, roots: Sequence[Path], report: Report) -> list[tuple[File, bytes]]:
+        """The files that must be read, and their digests; records of other changes are updated."""
         known = {file.path: file for file in self._store.files()}
+        held = {entry.id: entry.digest for entry in self._store.entries()}
+        number_of = {content: number for number, content in held.items()}
         present = dict.fromkeys(
             walk(
                 roots,
@@ -123,8 +198,9 @@ class Index:
             )
         )
         gone = {path for path in known if path not in present and within(path, roots) and is_gone(path)}
-        lost = {known[path].digest: path for path in gone}
-        pending, renamed = [], []
+        lost = {known[path].document for path in gone}
+        pending: list[tuple[File, bytes]] = []
+        same = []
         for path in present:
             old = known.get(path)
             try:
@@ -136,65 +212,75 @@ class Index:
             except OSError as error:
                 report.failed.append((path, error.strerror or str(error)))
                 continue
-            file = File(path=path, size=stat.st_size, mtime=stat.st_mtime_ns, digest=content)
-            if old and old.digest == content:
+            file = File(path, stat.st_size, stat.st_mtime_ns, number_of.get(content, 0))
+            if not file.document:
+                pending.append((file, content))
+                continue
+            same.append(file)
+            if old and old.document == file.document:
                 report.unchanged += 1
-                renamed.append((path, file))
-            elif old is None and content in lost:
+            elif old:
+                report.changed += 1
+            elif file.document in lost:
                 report.moved += 1
-                renamed.append((lost.pop(content), file))
+                lost.discard(file.document)
             else:
-                pending.append(replace(file, id=old.id if old else 0))
-        gone -= {path for path, _ in renamed}
-        report.removed = len(gone)
-        if gone or renamed:
+                report.added += 1
+        report.removed = max(0, len(gone) - report.moved)
+        if gone or same:
             with self._store.db.transaction():
                 self._store.remove(sorted(gone))
-                for path, file in renamed:
-                    self._store.move(path, file)
+                self._store.put_files(same)
+                self._store.remove_orphans()
         return pending
 
-    def _groups(self, pending: Sequence[File], report: Report) -> Iterator[list[tuple[File, Document]]]:
-        """Files with their texts, in groups of about GROUP characters."""
-        group: list[tuple[File, Document]] = []
-        size = 0
-        for file in pending:
-            try:
-                document = read(file.path)
-            except (LongspanError, OSError) as error:
-                report.failed.append((file.path, getattr(error, "strerror", None) or str(error)))
-                continue
-            group.append((file, document))
-            size += len(document.text)
-            if size >= GROUP:
-                yield group
-                group, size = [], 0
-        if group:
-            yield group
-
-    def _encode(
-        self, group: Sequence[tuple[File, Document]], report: Report, advance: Callable[[int], None]
+    def _add_words(
+        self,
+        group: Sequence[tuple[tuple[File, bytes], Document | DocumentError]],
+        report: Report,
     ) -> None:
-        """Read a group of files with the model and commit it."""
-        from longspan.search.passages import encode
+        """Commit the texts of some files; those that could not be read are reported."""
+        known = {file.path for file in self._store.files()}
+        fresh: dict[bytes, tuple[Entry, list[Row]]] = {}
+        files = []
+        for (file, content), document in group:
+            if isinstance(document, DocumentError):
+                report.failed.append((file.path, str(document)))
+                continue
+            report.gaps += [(file.path, document.gap)] if document.gap else []
+            fresh.setdefault(content, _cut(document, content))
+            files.append((file, content))
+            report.changed += file.path in known
+            report.added += file.path not in known
+        if files:
+            with self._store.db.transaction():
+                ids = self._store.add(list(fresh.values()))
+                self._store.put_files([file._replace(document=ids[content]) for file, content in files])
+                self._store.remove_orphans()
 
-        texts = [document.text for _, document in group]
-        encodings = encode(self.reader, texts, advance=advance)
-        records = [
-            (
-                replace(file, **encoding.reading._asdict()),
-                encoding.table,
-                [_row(document, span.start, span.end) for span in encoding.passages],
-            )
-            for (file, document), encoding in zip(group, encodings, strict=True)
-        ]
-        with self._store.db.transaction():
-            self._store.add(records)
-        for (file, _), encoding in zip(group, encodings, strict=True):
-            report.changed += file.id > 0
-            report.added += file.id == 0
-            report.n_tokens += encoding.reading.n_tokens
-            report.truncated += encoding.reading.truncated
+    def _embed(self, report: Report, progress: bool | None) -> None:
+        """Let the model read what it has not read yet."""
+        pending = self._store.pending()
+        total, done = sum(entry.characters for entry in pending), 0
+        with progress_bar(total // 4, "tokens", shown=progress, scale=True) as bar:  # 4: a first guess
+            for group in _grouped(pending, GROUP):
+                from longspan.search.passages import encode
+
+                texts = [[row.text for row in self._store.passages(entry)] for entry in group]
+                encodings = encode(self.reader, texts, self.tokens, advance=bar.update)
+                readings = [encoding.reading._asdict() for encoding in encodings]
+                records = [
+                    (replace(entry, **reading), encoding.tables)
+                    for entry, reading, encoding in zip(group, readings, encodings, strict=True)
+                ]
+                with self._store.db.transaction():
+                    self._store.put_vectors(records)
+                    self._store.db.put(token_kind=self.tokens)
+                report.n_tokens += sum(entry.n_tokens or 0 for entry, _ in records)
+                report.truncated += sum(entry.truncated for entry, _ in records)
+                report.read += len(group)
+                done += sum(entry.characters for entry in group)
+                bar.expect(round(report.n_tokens * max(1.0, total / max(done, 1))))
 
     def search(
         self,
@@ -204,31 +290,35 @@ class Index:
         mode: str = "hybrid",
         by: str = "passage",
         inside: str | Path | Iterable[str | Path] | None = None,
+        min_score: float | None = None,
     ) -> Hits:
         """The `top` passages that answer `query` best, only from the files or folders `inside` unless None.
 
-        mode is "dense" (meaning), "bm25" (words) or "hybrid" (both). Meaning compares the query with every
-        passage, and with the parts of the nearest. by="document" gives the best passage of each document and
-        ranks documents as wholes: half by their own vector, half by that passage.
+        mode is "dense" (meaning), "bm25" (words) or "hybrid" (both, and the tokens one by one).
+        by="document" ranks documents as wholes and shows the best passage of each. "Exact phrases", -words,
+        file:*.pdf, type:pdf, before:2024-05 and after:2023 in the query narrow the search. Hits below
+        `min_score` are left out; `hits.answered` says whether the best is good enough to be called an answer.
         """
         check_options(query, top, mode, by)
+        asked = Query.parse(query)
         roots = None if inside is None else listed(inside)
         if not len(self):
             return Hits(query, [])
-        vector = None if mode == "bm25" else self._vector(query)
+        vectors = None if mode == "bm25" or not self._view().n_read else self._query_vectors(asked.text)
         with self._store.db.snapshot(), self._store.db.sound():
-            view, depth = self._view(), max(DEPTH, top) if mode == "hybrid" else top
-            rows = view.rows(roots)
-            dense, words = view.rankings(query, vector, depth, rows, mode=mode, by=by)
-            scores = fuse(dense, words) if mode == "hybrid" else dense or words
-            hits = [view.hit(row, scores[row], dense.get(row), words.get(row)) for row in list(scores)[:top]]
-        return Hits(query, hits)
+            hits = self._view().search(asked, vectors, top, mode=mode, by=by, roots=roots)
+        kept = [hit for hit in hits if min_score is None or hit.score >= min_score]
+        return Hits(query, kept, answered=hits.answered and bool(kept), read=self.share_read, asked=asked.text)
 
-    def _vector(self, query: str) -> FloatArray:
-        vector: FloatArray = self.reader.encode_query(
-            query, normalize=True, progress=False, overflow="window"
-        )
-        return vector.astype(np.float32)
+    def _query_vectors(self, query: str) -> "QueryVectors":
+        from longspan.search.passages import encode_query
+
+        return encode_query(self.reader, query)
+
+    @property
+    def share_read(self) -> float:
+        """How much of the text the model has read, from 0 to 1."""
+        return self._view().share_read
 
     def _view(self) -> View:
         """The current state of the index, whichever process wrote last."""
@@ -242,6 +332,11 @@ class Index:
     def files(self) -> list[Path]:
         """The files that the index holds."""
         return sorted(file.path for file in self._view().files)
+
+    @property
+    def sizes(self) -> dict[str, int]:
+        """Bytes on disk by what they are for."""
+        return self._store.sizes()
 
     def __len__(self) -> int:
         return len(self._view())
@@ -270,5 +365,32 @@ class Index:
         return f"Index({str(self.folder)!r}, {len(self.files)} files, {len(self)} passages, {self.model})"
 
 
-def _row(document: Document, start: int, end: int) -> Row:
-    return Row(start, end, document.page_of(start), document.line_of(start), document.text[start:end])
+def _cut(document: Document, content: bytes) -> tuple[Entry, list[Row]]:
+    """A document as the index keeps it: its passages, which together are its text."""
+    text = document.text
+    starts = tile(text, (heading.start for heading in document.headings))
+    entry = Entry(
+        digest=content,
+        kind=document.kind,
+        title=document.title or "",
+        characters=len(text),
+        pages=np.array(document.pages, "<u4").tobytes(),
+    )
+    return entry, [
+        Row(start, document.line_of(start), "\n".join(document.section_of(start)), text[start:end])
+        for start, end in zip(starts, [*starts[1:], len(text)], strict=True)
+    ]
+
+
+def _grouped(items: Iterable[T], size: int) -> Iterator[list[T]]:
+    """Documents in groups of about `size` characters."""
+    group: list[T] = []
+    total = 0
+    for item in items:
+        group.append(item)
+        total += item.characters if isinstance(item, Entry) else len(getattr(item, "text", ""))
+        if total >= size:
+            yield group
+            group, total = [], 0
+    if group:
+        yield group

@@ -14,10 +14,17 @@ class HitDict(TypedDict):
     """A Hit as JSON has it."""
 
     file: str
+    same: list[str]
+    title: str
+    section: list[str]
     page: int | None
     line: int
     start: int
     end: int
+    answer_start: int
+    answer_end: int
+    answer_page: int | None
+    answer_line: int
     score: float
     dense: float | None
     bm25: float | None
@@ -29,6 +36,11 @@ class Hit:
     """A passage that answers a query."""
 
     file: Path
+    same: tuple[Path, ...] = ()
+    "Other files with the same content."
+    title: str = ""
+    section: tuple[str, ...] = ()
+    "The headings that it stands under, the outermost first."
     page: int | None
     "From 1, where the format has pages."
     line: int
@@ -36,11 +48,21 @@ class Hit:
     start: int
     end: int
     "text = document[start:end], in characters."
+    answer_start: int
+    answer_end: int
+    "The sentence that answers best, in characters of the document."
+    answer_page: int | None
+    answer_line: int
     score: float
-    "The cosine (dense), BM25, or the sum of 1 / (60 + rank) over both (hybrid)."
+    "hybrid: how likely it answers, from 0 to 1; dense: a cosine; bm25: BM25."
     dense: float | None
     bm25: float | None
     text: str
+
+    @property
+    def answer(self) -> str:
+        """The sentence that answers best."""
+        return self.text[self.answer_start - self.start : self.answer_end - self.start]
 
     @property
     def place(self) -> str:
@@ -58,21 +80,42 @@ class Hit:
 
     def as_dict(self) -> HitDict:
         """Plain data for JSON."""
-        return cast(HitDict, asdict(self) | {"file": str(self.file)})
+        return cast(
+            HitDict,
+            asdict(self)
+            | {"file": str(self.file), "same": list(map(str, self.same)), "section": list(self.section)},
+        )
 
 
 class Hits(Sequence[Hit]):
     """The best passages, best first; printed, they show the words of the query."""
 
-    def __init__(self, query: str, hits: Sequence[Hit]) -> None:
+    def __init__(
+        self,
+        query: str,
+        hits: Sequence[Hit],
+        *,
+        answered: bool = True,
+        read: float = 1.0,
+        asked: str | None = None,
+    ) -> None:
         self.query, self._hits = query, tuple(hits)
+        self.asked = query if asked is None else asked
+        "The words of the query, without marks and filters."
+        self.answered = answered and bool(hits)
+        "Whether the best hit is good enough to be called an answer."
+        self.read = read
+        "How much of the text the model had read, from 0 to 1; the rest was searched by words."
 
     @overload
     def __getitem__(self, index: int) -> Hit: ...
     @overload
     def __getitem__(self, index: slice) -> "Hits": ...
     def __getitem__(self, index: int | slice) -> "Hit | Hits":
-        return Hits(self.query, self._hits[index]) if isinstance(index, slice) else self._hits[index]
+        if isinstance(index, slice):
+            kept = self._hits[index]
+            return Hits(self.query, kept, answered=self.answered, read=self.read, asked=self.asked)
+        return self._hits[index]
 
     def __len__(self) -> int:
         return len(self._hits)
@@ -105,7 +148,7 @@ class Hits(Sequence[Hit]):
     def _highlighter(self) -> tuple[Highlighter, list[str]]:
         """What marks the query in the passages, and the passages, each on one line."""
         texts = [printable(" ".join(hit.text.split())) for hit in self._hits]
-        return Highlighter(self.query, texts), texts
+        return Highlighter(self.asked, texts), texts
 
 
 def _wrapped(text: str, width: int | None) -> list[str]:

@@ -27,6 +27,8 @@ class ReportDict(TypedDict):
     unchanged: int
     failed: list[FileReason]
     skipped: list[FileReason]
+    gaps: list[FileReason]
+    read: int
     n_tokens: int
     truncated: int
     seconds: float
@@ -45,20 +47,19 @@ class Report:
     "Files that could not be read, and why; the index keeps what it held of them."
     skipped: list[tuple[Path, str]] = field(default_factory=list)
     "Files in folders that are not documents, such as pictures, and why."
+    gaps: list[tuple[Path, str]] = field(default_factory=list)
+    "Files with pages that hold no text, and how many."
+    read: int = 0
+    "How many documents the model has read."
     n_tokens: int = 0
     truncated: int = 0
     seconds: float = 0.0
-
-    @property
-    def encoded(self) -> int:
-        """How many files the model has read."""
-        return self.added + self.changed
 
     def as_dict(self) -> ReportDict:
         """Plain data for JSON."""
         lists = {
             name: [{"file": str(path), "reason": reason} for path, reason in getattr(self, name)]
-            for name in ("failed", "skipped")
+            for name in ("failed", "skipped", "gaps")
         }
         return cast(ReportDict, vars(self) | lists)
 

@@ -1,6 +1,8 @@
-"""Passages: a text cut into pieces of some tokens, between paragraphs or sentences if possible."""
+"""Passages: a text cut into pieces of some size, between paragraphs or sentences if possible."""
 
 import re
+from bisect import bisect_left, bisect_right
+from collections.abc import Iterable
 from itertools import pairwise
 from typing import NamedTuple
 
@@ -12,6 +14,18 @@ MOST = 126
 """The most tokens of a passage."""
 PARAGRAPH = re.compile(r"\n[^\S\n]*\n\s*|\n(?=#{1,6} )|\f")
 SENTENCE = re.compile(r"(?<=[.!?…])[\"'”’)\]]*\s+|(?<=[。！？])|\n")
+
+
+LONGEST = 560
+"""The most characters of a passage of an index: what a reader takes in at a glance."""
+_BREAKS = (
+    (2, re.compile(r"[.!?…][\"'”’)\]]*\s+")),
+    (2, re.compile("[。！？]")),
+    (2, re.compile(r"\n")),
+    (3, re.compile(r"\n[^\S\n]*\n\s*")),
+    (3, re.compile(r"\f|\n(?=#{1,6} )")),
+)
+"""What a cut is worth behind each of these; one pattern for each, since a search for several is slow."""
 
 
 class Passage(NamedTuple):
@@ -47,6 +61,36 @@ def split(text: str, offsets: IntArray, most: int = MOST) -> list[Passage]:
         cuts.append(int(places[np.argmax(worth[low : high + 1] - near)]))
     cuts = [*cuts, n] if n else []
     return [Passage(a, b, int(offsets[a, 0]), int(offsets[a:b, 1].max())) for a, b in pairwise(cuts)]
+
+
+def tile(text: str, headings: Iterable[int] = (), most: int = LONGEST) -> list[int]:
+    """Where passages of at most `most` characters begin, cut at the best boundary in reach.
+
+    Together they are the whole text, white space included: each ends where the next begins. `headings` are
+    places where a section begins, the best of all boundaries. A text of white space has no passages.
+
+    >>> tile("One two. Three four. Five six.", most=22)
+    [0, 9]
+    """
+    if not text.strip():
+        return []
+    worth: dict[int, int] = {}
+    for value, pattern in _BREAKS:
+        worth |= dict.fromkeys([match.end() for match in pattern.finditer(text)], value)
+    worth |= dict.fromkeys(headings, 4)
+    places = sorted(worth)
+    least, usual, end = most * 2 // 5, most * 4 // 5, len(text.rstrip())
+    starts = [0]
+    while end - starts[-1] > most:
+        here = starts[-1]
+        low, high = here + least, min(here + most, end - least)
+        near = places[bisect_left(places, low) : bisect_right(places, high)]
+        if near:
+            cut = max(near, key=lambda place: worth[place] - abs(place - here - usual) / (4 * most))
+        else:
+            cut = max(text.rfind(" ", low, high), text.rfind("\t", low, high)) + 1 or high
+        starts.append(cut)
+    return starts
 
 
 def _boundaries(text: str, offsets: IntArray) -> FloatArray:
