@@ -13,7 +13,7 @@ import torch
 from longspan.families.attention_spec import AttentionSpec
 from longspan.families.config import EncoderConfig
 from longspan.inspect.advice import NEAR, advice
-from longspan.inspect.cost import AttentionCost, attention_costs, dense_pairs, planned_for
+from longspan.inspect.cost import AttentionCost, attention_costs, dense_pairs
 from longspan.inspect.dry_run import Work, dry_run
 from longspan.inspect.field import ReceptiveField, receptive_field
 from longspan.inspect.speed import FLOPS, Speed, measure, stated
@@ -257,7 +257,7 @@ def _heaviest(inspected: Subject, layout: Layout) -> AttentionSpec:
     else:
         short = inspected.layout(min(layout.size, _TIMED))
     calls = {call for layer in inspected.config.attention(short) for call in layer}
-    return max(calls, key=lambda call: planned_for(call, inspected.config.heads).pairs_computed)
+    return max(calls, key=lambda call: call.plan(inspected.config.heads).pairs_computed)
 
 
 def _megabytes(size: int, digits: int) -> str:
