@@ -13,20 +13,27 @@ from typing import TYPE_CHECKING, Any
 from longspan._version import __version__ as __version__
 
 if TYPE_CHECKING:
-    from longspan import hf, patterns
-    from longspan.engine.call import attention, attention_weights
-    from longspan.engine.dropout import Dropout
-    from longspan.engine.labels import ClippedDistance
-    from longspan.engine.merge import merge
-    from longspan.engine.plan import Plan, plan
-    from longspan.engine.terms import RelativeKeys, ScoreTable
-    from longspan.errors import BackendError, InputError, LongspanError
-    from longspan.inspect.picture import draw
-    from longspan.inspect.report import explain
-    from longspan.layout import Layout
-    from longspan.lengthening.lengthen import lengthen
-    from longspan.reader import Reader, load
-    from longspan.search.index import Index
+    from longspan import hf as hf
+    from longspan import patterns as patterns
+    from longspan.engine.call import attention as attention
+    from longspan.engine.call import attention_weights as attention_weights
+    from longspan.engine.dropout import Dropout as Dropout
+    from longspan.engine.labels import ClippedDistance as ClippedDistance
+    from longspan.engine.merge import merge as merge
+    from longspan.engine.plan import Plan as Plan
+    from longspan.engine.plan import plan as plan
+    from longspan.engine.terms import RelativeKeys as RelativeKeys
+    from longspan.engine.terms import ScoreTable as ScoreTable
+    from longspan.errors import BackendError as BackendError
+    from longspan.errors import InputError as InputError
+    from longspan.errors import LongspanError as LongspanError
+    from longspan.inspect.picture import draw as draw
+    from longspan.inspect.report import explain as explain
+    from longspan.layout import Layout as Layout
+    from longspan.lengthening.lengthen import lengthen as lengthen
+    from longspan.reader import Reader as Reader
+    from longspan.reader import load as load
+    from longspan.search.index import Index as Index
 
 _HOME = {
     "BackendError": "longspan.errors",
@@ -50,29 +57,7 @@ _HOME = {
     "plan": "longspan.engine.plan",
 }
 
-__all__ = [
-    "BackendError",
-    "ClippedDistance",
-    "Dropout",
-    "Index",
-    "InputError",
-    "Layout",
-    "LongspanError",
-    "Plan",
-    "Reader",
-    "RelativeKeys",
-    "ScoreTable",
-    "attention",
-    "attention_weights",
-    "draw",
-    "explain",
-    "hf",
-    "lengthen",
-    "load",
-    "merge",
-    "patterns",
-    "plan",
-]
+__all__ = sorted(["hf", "patterns", *_HOME])
 
 
 def __getattr__(name: str) -> Any:

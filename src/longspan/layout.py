@@ -245,16 +245,16 @@ def _marked_rows(
         raise bad("marked", f"one list for each of the {len(counts)} documents", marked, "Use [] for none.")
     rows = []
     for document, (indices, count) in enumerate(zip(marked, counts, strict=True)):
-        for index in indices if isinstance(indices, Iterable) else _not_a_list(marked):
+        if not isinstance(indices, Iterable):
+            raise bad(
+                "marked", "one list of indices per document", marked, "For one document write marked=[[0]]."
+            )
+        for index in indices:
             if whole("marked", index, 0) >= count:
                 name, highest = f"marked[{document}]", f"less than the document's length {count}"
                 raise bad(name, highest, index, "Count from the document's first row, not from the batch's.")
             rows.append(int(first_row[document]) + int(index))
     return np.asarray(rows, np.int64)
-
-
-def _not_a_list(marked: object) -> Iterable[int]:
-    raise bad("marked", "one list of indices per document", marked, "For one document write marked=[[0]].")
 
 
 def _batch_mask(name: str, mask: npt.ArrayLike) -> BoolArray:

@@ -31,8 +31,10 @@ def run(
     """Print the short table, or draw the chart, or print the named cases (all, if none is named)."""
     with using_threads(whole("threads", threads, 1)):
         where = machine(next(iter(targets()), "none"))
+        usual = 5 if short else 9
+        count = usual if rounds is None else whole("rounds", rounds, 1)
         if short:
-            print(short_table(where, _rounds(rounds, 5)))
+            print(short_table(where, count))
             return
         report = Report(where)
         if plot:
@@ -40,16 +42,12 @@ def run(
             plot.write_text(chart(report.curves, header(where)))
         else:
             try:
-                run_cases(report, names, _rounds(rounds, 9), flex=flex)
+                run_cases(report, names, count, flex=flex)
             except KeyboardInterrupt:
                 print("\nstopped; this was measured before:", file=sys.stderr)
             print(report.table())
         if json:
             json.write_text(report.json())
-
-
-def _rounds(rounds: int | None, default: int) -> int:
-    return default if rounds is None else whole("rounds", rounds, 1)
 
 
 def run_cases(report: Report, names: Sequence[str], rounds: int, *, flex: bool) -> None:

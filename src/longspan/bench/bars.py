@@ -4,7 +4,7 @@ import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
-from longspan.bench.measure import Missing, Round, Run, measure, spread
+from longspan.bench.measure import Round, Run, measure, noting, spread
 from longspan.bench.report import Figure, Timing
 
 Maker = Callable[[], Run]
@@ -51,19 +51,11 @@ def times(peer: str, bar: float | None, *, less: str = "", run: str = "ours", me
 
 
 def at_most(
-    measure: str,
-    bar: float | None,
-    other: str,
-    value: Callable[[float, float], float],
-    *,
-    run: str = "ours",
+    measure: str, bar: float | None, other: str, value: Callable[[float, float], float], *, run: str = "ours"
 ) -> Bar:
     """`value` of the seconds of `run` and `other`, which may not exceed the bar."""
-
-    def of_round(r: Round) -> float:
-        return value(r[run].seconds, r[other].seconds)
-
-    return Bar(measure, of_round, (run, other), bar, at_least=False)
+    reads = run, other
+    return Bar(measure, lambda r: value(*(r[name].seconds for name in reads)), reads, bar, at_least=False)
 
 
 def seconds(measure: str, bar: float | None = None, *, run: str = "ours", unit: float = 1.0) -> Bar:
@@ -87,61 +79,43 @@ class Case:
 
     def measured(self, rounds: int, budget: float = math.inf) -> tuple[list[Figure], list[Timing]]:
         """One figure per bar, and the time of every run; what cannot run here is skipped with its reason."""
-        ready, missing = self._prepared()
+        ready: dict[str, Run] = {}
+        missing: dict[str, str] = {}
+        for name, make in self.runs.items():
+            with noting(missing, name):
+                ready[name] = make()
         bars = [bar for bar in self.bars if missing.keys().isdisjoint(bar.reads)]
         runs = {name: run for name, run in ready.items() if any(name in bar.reads for bar in bars)}
         paired = {name for bar in bars if bar.paired for name in bar.reads}
         results = measure(runs, paired=paired, rounds=rounds, budget=budget) if runs else []
         return figures(self.name, self.bars, results, missing), timings(self.name, results)
 
-    def _prepared(self) -> tuple[dict[str, Run], dict[str, str]]:
-        ready: dict[str, Run] = {}
-        missing: dict[str, str] = {}
-        for name, make in self.runs.items():
-            try:
-                ready[name] = make()
-            except Missing as reason:
-                missing[name] = str(reason)
-        return ready, missing
-
 
 def figures(
     case: str, bars: Sequence[Bar], results: Sequence[Round], missing: Mapping[str, str]
 ) -> list[Figure]:
     """One figure per bar; one that reads a missing run, or that no round could measure, is skipped."""
-
-    def figure(bar: Bar) -> Figure:
+    listed = []
+    for bar in bars:
         reasons = dict.fromkeys(missing[name] for name in bar.reads if name in missing)
         samples = () if reasons else tuple(bar.value(result) for result in results)
         if any(map(math.isnan, samples)):
             reasons, samples = {UNMEASURED: None}, ()
-        return Figure(
-            case=case,
-            measure=bar.measure,
-            spread=spread(samples) if samples else None,
-            samples=samples,
-            bar=bar.bar,
-            at_least=bar.at_least,
-            skipped="; ".join(reasons),
-        )
-
-    return [figure(bar) for bar in bars]
+        middle, why = spread(samples) if samples else None, "; ".join(reasons)
+        listed.append(Figure(case, bar.measure, middle, samples, bar.bar, bar.at_least, why))
+    return listed
 
 
 def timings(case: str, results: Sequence[Round]) -> list[Timing]:
     """The time of every run that took part in every round, and what was measured beside it."""
-
-    def timing(name: str) -> Timing:
-        turns = [result[name] for result in results]
-        return Timing(
-            case=case,
-            run=name,
-            milliseconds=spread([1000 * turn.seconds for turn in turns]),
-            sgemm_gflops=_known([turn.sgemm / 1e9 for turn in turns]),
-            megabytes=_known([turn.peak / 1e6 for turn in turns]),
-        )
-
-    return [timing(name) for name in (results[0] if results else ()) if all(name in r for r in results)]
+    listed = []
+    for name in results[0] if results else ():
+        turns = [result[name] for result in results if name in result]
+        if len(turns) == len(results):
+            took = spread([1000 * turn.seconds for turn in turns])
+            gflops, megabytes = [turn.sgemm / 1e9 for turn in turns], [turn.peak / 1e6 for turn in turns]
+            listed.append(Timing(case, name, took, _known(gflops), _known(megabytes)))
+    return listed
 
 
 def _known(values: Sequence[float]) -> float | None:

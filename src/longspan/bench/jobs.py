@@ -1,8 +1,7 @@
 """A job: whole models as something to time, described by plain data that crosses into a worker process."""
 
-import json
 from collections.abc import Callable, Iterable
-from dataclasses import asdict, dataclass, field
+from dataclasses import dataclass, field
 from typing import Any
 
 import torch
@@ -90,16 +89,6 @@ class Job:
         row = 4 * square + 2 * self.width * self.feed_forward
         marked = 2 * square * len(self.lengths) if self.family != "bigbird" else 0
         return 2 * self.layers * (row * sum(self.lengths) + marked)
-
-    def json(self) -> str:
-        """The job as text for another process."""
-        return json.dumps(asdict(self))
-
-    @staticmethod
-    def from_json(text: str) -> "Job":
-        """What `json` wrote."""
-        fields = json.loads(text)
-        return Job(**fields | {"lengths": tuple(fields["lengths"])})
 
     def __call__(self) -> Run:
         model, outputs = SIDES[self.who](self, self.documents)

@@ -51,6 +51,15 @@ class Turn:
     """Bytes by which the process grew at most, if that was measured."""
 
 
+@contextmanager
+def noting(missing: dict[str, str], name: str) -> Iterator[None]:
+    """Run the block; where it needs what is not here, the reason is noted under a name."""
+    try:
+        yield
+    except Missing as reason:
+        missing[name] = str(reason)
+
+
 Round = Mapping[str, Turn]
 Tensors = tuple[Tensor, ...]
 
@@ -130,11 +139,8 @@ def using_threads(count: int) -> Iterator[None]:
 @contextmanager
 def conditions(run: Run) -> Iterator[None]:
     """Threads, gradients and whatever else `run` asks for."""
-    with (
-        using_threads(run.threads or torch.get_num_threads()),
-        torch.set_grad_enabled(run.grad),
-        run.within(),
-    ):
+    threads = run.threads or torch.get_num_threads()
+    with using_threads(threads), torch.set_grad_enabled(run.grad), run.within():
         yield
 
 

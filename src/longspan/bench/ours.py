@@ -7,7 +7,6 @@ from dataclasses import dataclass
 from functools import partial
 
 import torch
-from torch import Tensor
 
 from longspan.bench.measure import Missing, Run, Tensors, fused, with_gradients
 from longspan.engine.call import attention
@@ -58,15 +57,18 @@ class Work:
         within = forcing(self.backend, self.target)
         compiled = self.plan()
         q, k, v = fused(sum(self.lengths), 3, self.heads, self.size, grad=self.backward)
-        terms, learned = self._terms()
+        learned: Tensors = ()
+        if self.relative is not None:
+            labels = 2 * self.relative + 1
+            learned = (torch.randn(labels, self.heads, self.size).requires_grad_(self.backward),)
+        terms = tuple(map(RelativeKeys, learned))
 
         def forward() -> Tensors:
             return (attention(q, k, v, compiled, terms=terms, backend=self.backend),)
 
+        both = with_gradients(forward, (q, k, v, *learned), (torch.ones(q.shape),))
         return Run(
-            with_gradients(forward, (q, k, v, *learned), (torch.ones(q.shape),))
-            if self.backward
-            else forward,
+            both if self.backward else forward,
             amount=useful_flops(compiled.pairs_allowed, self.size, backward=self.backward),
             grad=self.backward,
             threads=self.threads,
@@ -74,20 +76,11 @@ class Work:
             within=within,
         )
 
-    def layout(self) -> Layout:
-        """The documents, the first token of each marked."""
-        return Layout.packed(self.lengths, marked=[[0]] * len(self.lengths))
-
     def plan(self) -> Plan:
         """The plan, from the cache if it was made before."""
         labels = None if self.relative is None else ClippedDistance(self.relative)
-        return plan(self.pattern, self.layout(), heads=self.heads, labels=labels)
-
-    def _terms(self) -> tuple[tuple[RelativeKeys, ...], tuple[Tensor, ...]]:
-        if self.relative is None:
-            return (), ()
-        keys = torch.randn(2 * self.relative + 1, self.heads, self.size).requires_grad_(self.backward)
-        return (RelativeKeys(keys),), (keys,)
+        layout = Layout.packed(self.lengths, marked=[[0]] * len(self.lengths))
+        return plan(self.pattern, layout, heads=self.heads, labels=labels)
 
 
 def decoding(rows: int = 4, keys: int = 8192, heads: int = 12, size: int = 64) -> Run:

@@ -1,57 +1,49 @@
 """Workers taking turns: every run in a process of its own, one computing at a time."""
 
-import json
+import math
 import os
 import signal
-import subprocess
-import sys
-import tempfile
 import time
 from collections.abc import Iterator, Mapping
 from contextlib import ExitStack, contextmanager, suppress
-from dataclasses import dataclass
-from typing import IO
+from dataclasses import dataclass, replace
+from multiprocessing import get_context
+from multiprocessing.context import SpawnProcess
+from typing import Any
 
 import torch
 
 from longspan.bench.jobs import Job
-from longspan.bench.measure import Missing, Round, Turn
+from longspan.bench.measure import Missing, Round, Run, Sgemm, Turn, conditions, noting, turn
+from longspan.bench.memory import CLEAR, in_use, warm_up
 from longspan.bench.progress import step
-
-PROGRAM = ("-m", "longspan.bench.worker")
 
 
 @contextmanager
 def worker(job: Job) -> Iterator["Worker"]:
     """A process that builds the job, ended with the block."""
-    command = [sys.executable, *PROGRAM, str(torch.get_num_threads()), job.json()]
-    with (
-        tempfile.TemporaryFile("w+") as errors,
-        subprocess.Popen(
-            command,
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            stderr=errors,
-            text=True,
-            env=os.environ | job.environment,
-            process_group=0,  # Ctrl-C is for the parent, which ends its workers itself
-        ) as process,
-    ):
-        try:
-            yield Worker(process, errors)
-        finally:
-            process.kill()
-            with suppress(BrokenPipeError):  # what a dead worker did not read is of no interest
-                assert process.stdin
-                process.stdin.close()
+    spawn, before = get_context("spawn"), dict(os.environ)
+    ours, theirs = spawn.Pipe()
+    process = spawn.Process(target=serve, args=(job, torch.get_num_threads(), theirs), daemon=True)
+    os.environ.update(job.environment)
+    process.start()
+    for name in job.environment.keys() - before.keys():
+        del os.environ[name]
+    os.environ.update(before)
+    theirs.close()
+    try:
+        yield Worker(process, ours)
+    finally:
+        process.kill()
+        process.join()
 
 
 @dataclass(frozen=True)
 class Worker:
     """The parent's end of such a process."""
 
-    process: subprocess.Popen[str]
-    errors: IO[str]
+    process: SpawnProcess
+    pipe: Any
 
     def wait(self) -> None:
         """Return when the job is built; Missing if it cannot be."""
@@ -59,27 +51,53 @@ class Worker:
 
     def turn(self) -> Turn:
         """Run the job once."""
-        assert self.process.stdin
-        with suppress(BrokenPipeError):  # it has ended; reading its answer tells why
-            self.process.stdin.write("\n")
-            self.process.stdin.flush()
-        return Turn(**json.loads(self._answer()))
+        with suppress(OSError):  # it has ended; reading its answer tells why
+            self.pipe.send(None)
+        taken: Turn = self._answer()
+        return taken
 
-    def _answer(self) -> str:
-        assert self.process.stdout
-        line = self.process.stdout.readline()
-        if not line:
-            raise Missing(self._why_it_ended())
-        return line
+    def _answer(self) -> Any:
+        try:
+            answer = self.pipe.recv()
+        except (EOFError, OSError):
+            self.process.join()
+            status = self.process.exitcode or 0
+            name = signal.Signals(-status).name if status < 0 else ""
+            ending = f"ended by {name}" if name else f"ended with status {status}"
+            raise Missing(ending + ", perhaps for lack of memory" * (name == "SIGKILL")) from None
+        if isinstance(answer, Missing):
+            raise answer
+        return answer
 
-    def _why_it_ended(self) -> str:
-        status = self.process.wait()
-        if status < 0:
-            name = signal.Signals(-status).name
-            return f"ended by {name}" + (", perhaps for lack of memory" if name == "SIGKILL" else "")
-        self.errors.seek(0)
-        lines = self.errors.read().strip().splitlines()
-        return lines[-1] if lines else f"ended with status {status}"
+
+def serve(job: Job, threads: int, pipe: Any) -> None:
+    """The child's side: build up, say so, then answer every request with a turn."""
+    for stream in (1, 2):  # what libraries print is of no interest
+        os.dup2(os.open(os.devnull, os.O_WRONLY), stream)
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is for the parent, which ends its workers itself
+    torch.set_num_threads(threads)
+    torch.manual_seed(0)
+    try:
+        run, sgemm = job(), Sgemm()
+        warm_up()
+        built = in_use("VmRSS") if CLEAR.exists() else 0  # all that grows from here on is the run's
+        if job.warm_up:
+            with conditions(run):
+                run.call()
+        pipe.send(None)
+        while True:
+            pipe.recv()
+            pipe.send(measured(run, sgemm, built))
+    except Exception as error:
+        pipe.send(error if isinstance(error, Missing) else Missing(f"{type(error).__name__}: {error}"))
+
+
+def measured(run: Run, sgemm: Sgemm, built: int) -> Turn:
+    """One call between two matrix products, and how far the process grew beyond `built` bytes at most."""
+    if CLEAR.exists():
+        CLEAR.write_text("5")  # the peak starts again from what is in use now
+    taken = turn(run, 1, sgemm)
+    return replace(taken, peak=in_use("VmHWM") - built if CLEAR.exists() else math.nan)
 
 
 def take_turns(
@@ -92,21 +110,16 @@ def take_turns(
         workers = {name: stack.enter_context(worker(job)) for name, job in jobs.items()}  # built side by side
         for name, process in workers.items():
             step(f"building {name}")
-            try:
+            with noting(missing, name):
                 process.wait()
-            except Missing as reason:
-                missing[name] = str(reason)
         started = time.perf_counter()
         while len(results) < rounds and len(missing) < len(jobs):
             turns: dict[str, Turn] = {}
             results.append(turns)
             for name, process in workers.items():
-                if name in missing:
-                    continue
-                step(f"round {len(results)} of {rounds}: {name}")
-                try:
-                    turns[name] = process.turn()
-                except Missing as reason:
-                    missing[name] = str(reason)
+                if name not in missing:
+                    step(f"round {len(results)} of {rounds}: {name}")
+                    with noting(missing, name):
+                        turns[name] = process.turn()
             if (time.perf_counter() - started) * (1 + 1 / len(results)) > budget:
                 break

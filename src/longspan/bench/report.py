@@ -4,6 +4,7 @@ import json
 import math
 import os
 import platform
+import re
 import subprocess
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass, field
@@ -17,7 +18,7 @@ from longspan.bench.measure import Spread
 SCHEMA = 1
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(frozen=True)
 class Figure:
     """One measured quantity of a case, its bar, or why it could not be measured."""
 
@@ -91,17 +92,12 @@ class Report:
 
 
 def _row(figure: Figure) -> list[str]:
-    if figure.spread is None:
-        return [figure.case, figure.measure, "", _bar(figure), "skipped", figure.skipped]
-    low, high = number(figure.spread.low), number(figure.spread.high)
-    measured = number(figure.spread.median)
-    return [figure.case, figure.measure, measured, _bar(figure), figure.verdict, f"{low} .. {high}"]
-
-
-def _bar(figure: Figure) -> str:
-    if figure.bar is None:
-        return "-"
-    return f"{'>=' if figure.at_least else '<='} {number(figure.bar)}"
+    measured, rest = "", figure.skipped
+    if figure.spread is not None:
+        measured = number(figure.spread.median)
+        rest = f"{number(figure.spread.low)} .. {number(figure.spread.high)}"
+    bar = "-" if figure.bar is None else f"{'>=' if figure.at_least else '<='} {number(figure.bar)}"
+    return [figure.case, figure.measure, measured, bar, figure.verdict, rest]
 
 
 def number(value: float) -> str:
@@ -153,12 +149,9 @@ def machine(target: str) -> dict[str, str]:
 
 
 def _cpu() -> str:
-    try:
-        lines = Path("/proc/cpuinfo").read_text().splitlines()
-    except OSError:
-        return platform.processor() or platform.machine()
-    names = [line.split(":", 1)[1].strip() for line in lines if line.startswith("model name")]
-    return names[0] if names else platform.machine()
+    info = Path("/proc/cpuinfo")
+    name = re.search(r"^model name\s*: (.*)", info.read_text() if info.exists() else "", re.MULTILINE)
+    return name[1] if name else platform.processor() or platform.machine()
 
 
 def _version(package: str) -> str:

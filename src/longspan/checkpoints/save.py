@@ -17,7 +17,7 @@ from longspan.errors import bad
 from longspan.families.backbone import Backbone
 from longspan.families.base import BARE, OWN_CLASS, PRETRAINING, Family
 from longspan.families.keys import KeyTable
-from longspan.families.registry import DECODER, READER, family_of, known_fields, own_fields, stale_fields
+from longspan.families.registry import DECODER, READER, all_families, family_of, own_fields
 from longspan.families.schema import FIELDS, OWN, Raw
 from longspan.families.task_model import TaskModel
 from longspan.formats.weights import save_weights
@@ -99,9 +99,10 @@ def _unused(model: TaskModel, table: KeyTable, modules: tuple[str, ...]) -> dict
 def _kept(raw: Raw, ending: str, model_type: str) -> dict[str, Any]:
     """What is written back as it was: data that Longspan does not know, and what the task does not touch."""
     task = task_of(ending)
-    dropped = stale_fields() | {"torch_dtype"} | (_LABELS if task.has_labels or task.drops_labels else set())
+    dropped = {"torch_dtype"}.union(*(family.stale for family in all_families()))
+    dropped |= _LABELS if task.has_labels or task.drops_labels else set()
     if raw.get("model_type") != model_type:
-        dropped |= _COMMON | known_fields()
+        dropped |= _COMMON.union(*(family.fields for family in all_families()))
     return {name: value for name, value in raw.items() if name not in dropped}
 
 

@@ -35,11 +35,19 @@ def lines(report: dict[str, Any]) -> Iterator[str]:
         yield _row("native core", f"missing: {native['reason']}.")
         yield _row("", "The portable backend is in use: same results, less speed.")
         yield _row("", native["repair"])
-    yield from _threads(report["threads"], native)
+    threads = report["threads"]
+    yield _row("threads", f"{threads['count']} (torch.set_num_threads changes it)")
+    if native["available"]:
+        pool = {True: "one pool, shared with torch", False: "TWO POOLS, which fight", None: "cannot be told"}
+        yield _row("openmp", f"{pool[threads['shared']]}: {', '.join(threads['openmp']) or native['openmp']}")
     yield ""
     yield from _backends(report["backends"])
     yield ""
-    yield from _trial(report["trial"])
+    yield "self-test: float32, 1,024 tokens, 4 heads x 64, radius 128, one global token"
+    for name, result in report["trial"].items():
+        verdict = "ok" if result["passed"] else "WRONG"
+        speed = f"{result['milliseconds']:.2f} ms, {result['gflops']:.1f} GFLOP/s"
+        yield _row(name, f"{verdict}, error {result['error']:.1e}, {speed}")
 
 
 AMX = {
@@ -49,13 +57,6 @@ AMX = {
     "Longspan's bfloat16 attention does not use it",
     "unknown": "advertised; only the native core can tell whether it works",
 }
-
-
-def _threads(threads: dict[str, Any], native: dict[str, Any]) -> Iterator[str]:
-    yield _row("threads", f"{threads['count']} (torch.set_num_threads changes it)")
-    if native["available"]:
-        pool = {True: "one pool, shared with torch", False: "TWO POOLS, which fight", None: "cannot be told"}
-        yield _row("openmp", f"{pool[threads['shared']]}: {', '.join(threads['openmp']) or native['openmp']}")
 
 
 def _backends(table: dict[str, dict[str, list[str]]]) -> Iterator[str]:
@@ -68,14 +69,6 @@ def _backends(table: dict[str, dict[str, list[str]]]) -> Iterator[str]:
     for name, refusals in table.items():
         for reason in dict.fromkeys(reason for reasons in refusals.values() for reason in reasons):
             yield f"  {name} refuses: {reason}"
-
-
-def _trial(trial: dict[str, dict[str, Any]]) -> Iterator[str]:
-    yield "self-test: float32, 1,024 tokens, 4 heads x 64, radius 128, one global token"
-    for name, result in trial.items():
-        verdict = "ok" if result["passed"] else "WRONG"
-        speed = f"{result['milliseconds']:.2f} ms, {result['gflops']:.1f} GFLOP/s"
-        yield _row(name, f"{verdict}, error {result['error']:.1e}, {speed}")
 
 
 def _row(label: str, value: str) -> str:

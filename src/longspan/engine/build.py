@@ -1,6 +1,6 @@
 """Builds plans: classes of heads, groups of documents, tiles, entries; linear in the number of entries."""
 
-from functools import cache
+from functools import cache, partial
 from typing import NamedTuple
 
 import numpy as np
@@ -56,7 +56,7 @@ class _Builder:
         self.masks, self.label_tiles = Pool(), Pool()
         self.k_rows: list[IntArray] = []
         self.classes: list[_Class] = []
-        self.query_tiles = cache(self._query_tiles)
+        self.query_tiles = cache(partial(tiling.query_tiles, queries.sites))
         self.key_tiles = cache(self._key_tiles)
 
     def add_class(self, pattern: Pattern) -> None:
@@ -133,9 +133,6 @@ class _Builder:
         far, far_number = self.key_tiles(1, landmarks.tobytes())
         return _Keys(Tiles.concat([ordinary, far]), ordinary, far, np.append(number, far_number))
 
-    def _query_tiles(self, step: int, split: bool) -> Tiles:
-        return tiling.query_tiles(self.queries.sites, step, split)
-
     def _key_tiles(self, step: int, landmarks: bytes | None) -> tuple[Tiles, IntArray]:
         """Ordinary tiles, or those of landmarks (the bytes of an array of flags), and their numbers."""
         site = self.keys.sites
@@ -164,9 +161,7 @@ def _pairs(q: Tiles, tiles: IntArray, keys: _Keys, reach: Reach, step: int) -> P
     begin, end = (np.searchsorted(far.document, q.document[seeing], side=side) for side in ("left", "right"))
     owner, landmark = ragged(begin, end - begin)
     rows = far.rows[landmark, : far.size.max()]  # (P, widest)
-    home = np.zeros(
-        keys.ordinary.rows.max() + 2, np.int64
-    )  # each key's ordinary tile; padding finds the last
+    home = np.zeros(keys.ordinary.rows.max() + 2, np.int64)  # each key's tile; padding finds the last
     home[keys.ordinary.rows] = np.arange(count)[:, None]
     ordinary, sought = tile * count + key, seeing[owner, None] * count + home[rows]
     held = np.append(ordinary, -1)[np.searchsorted(ordinary, sought)] == sought

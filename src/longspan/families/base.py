@@ -147,10 +147,7 @@ class Family:
 
     def ending(self, raw: Raw) -> str | None:
         """How the name of the file's class ends; None if it names none that we know."""
-        stated = raw.get("architectures")
-        first = stated[0] if isinstance(stated, list) and stated else None
-        if not isinstance(first, str):
-            return None
+        first = stated_class(raw) or ""
         return next((ending for ending in (*ENDINGS, *SAME_HEAD, BARE) if first.endswith(ending)), None)
 
     def architecture(self, raw: Raw) -> str:
@@ -163,6 +160,13 @@ class Family:
             return self.bare
         head = SAME_HEAD.get(ending, ending)
         return head if head in self.heads and ending != PRETRAINING else self.pretrained
+
+
+def stated_class(raw: Raw) -> str | None:
+    """The first class that a config.json names."""
+    stated = raw.get("architectures")
+    first = stated[0] if isinstance(stated, list) and stated else None
+    return first if isinstance(first, str) else None
 
 
 ENDINGS = (

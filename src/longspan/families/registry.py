@@ -1,12 +1,11 @@
 """All families: a new one is a folder beside this file and a line in FAMILIES."""
 
-from collections.abc import Mapping
 from dataclasses import fields, replace
 from typing import Any
 
 from longspan.errors import bad
 from longspan.families.bart.files import BART
-from longspan.families.base import Family, ModelConfig
+from longspan.families.base import Family, ModelConfig, stated_class
 from longspan.families.bert.files import BERT
 from longspan.families.bigbird.files import BIGBIRD
 from longspan.families.bigbird_pegasus.files import BIGBIRD_PEGASUS
@@ -58,16 +57,6 @@ def lengthenings() -> dict[str, Lengthening]:
     """The ways to make a short model long, by name."""
     ways = [family.lengthening for family in FAMILIES if family.lengthening is not None]
     return {way.name: way for way in sorted(ways, key=lambda way: way.name != "longformer")}
-
-
-def known_fields() -> frozenset[str]:
-    """Fields of config.json that mean something to one family only."""
-    return frozenset[str]().union(*(family.fields for family in all_families()))
-
-
-def stale_fields() -> frozenset[str]:
-    """Fields of authors' own files that are never written."""
-    return frozenset[str]().union(*(family.stale for family in all_families()))
 
 
 def by_model_type() -> dict[str, Family]:
@@ -166,8 +155,7 @@ def family_of(config: ModelConfig, raw: Raw) -> Family:
     return next((one for one in kin if one.model_type == raw.get("model_type")), kin[0])
 
 
-def _guess(raw: Mapping[str, Any]) -> str | None:
+def _guess(raw: Raw) -> str | None:
     """Files before 2020 name no model type, but a class."""
-    stated = raw.get("architectures")
-    first = stated[0] if isinstance(stated, list) and stated and isinstance(stated[0], str) else ""
+    first = stated_class(raw) or ""
     return next((one.model_type for one in all_families() if first.startswith(one.name)), None)

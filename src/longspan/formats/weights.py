@@ -46,7 +46,8 @@ class Weights(Mapping[str, Tensor]):
         return len(self.shapes)
 
     def __repr__(self) -> str:
-        return f"Weights({len(self)} tensors, {_bytes(self.shapes):,} bytes)"
+        size = sum(prod(shape) * dtype.itemsize for shape, dtype in self.shapes.values())
+        return f"Weights({len(self)} tensors, {size:,} bytes)"
 
 
 def open_weights(folder: Path, rename: Rename = torch_names) -> Weights:
@@ -81,10 +82,6 @@ def _parts(folder: Path, name: str, suffix: str) -> list[Part]:
             raise refused(path, f"it and {shard} disagree about {wrong!r}", "Download or save both again.")
         parts.append(part)
     return parts
-
-
-def _bytes(shapes: Shapes) -> int:
-    return sum(prod(shape) * dtype.itemsize for shape, dtype in shapes.values())
 
 
 def save_weights(

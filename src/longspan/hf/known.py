@@ -2,7 +2,6 @@
 
 import re
 import sys
-from collections.abc import Iterator
 from importlib import import_module
 from inspect import isfunction, signature
 from typing import Any
@@ -54,7 +53,7 @@ def check_version() -> None:
 def refuse_unknown(module: nn.Module, ours: type[nn.Module]) -> None:
     """Refuse a module that is called in another way than ours, or that no class decides about any more."""
     theirs = type(module)
-    for name in _overridden(ours):
+    for name in (name for name, value in vars(ours).items() if isfunction(value) and name in vars(theirs)):
         if name in vars(module):
             raise InputError(
                 f"`{theirs.__name__}.{name}` must be that of its class, but was replaced in the model, "
@@ -67,10 +66,3 @@ def refuse_unknown(module: nn.Module, ours: type[nn.Module]) -> None:
                 f"but takes ({', '.join(actual)}): "
                 "this transformers was changed, and Longspan does not know what its attention computes."
             )
-
-
-def _overridden(ours: type[nn.Module]) -> Iterator[str]:
-    """The functions of transformers that our class has in its own way."""
-    for name, value in vars(ours).items():
-        if isfunction(value) and name in vars(ours.__base__):
-            yield name

@@ -3,7 +3,6 @@
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
-from longspan.inspect.cost import planned_for
 from longspan.inspect.stack import Stack
 from longspan.inspect.subject import Subject
 
@@ -53,7 +52,7 @@ def halving(subject: Subject) -> int | None:
     heads = subject.config.heads
     for length in _LENGTHS:
         every = [call for layer in subject.config.attention(subject.layout(length)) for call in layer]
-        computed = sum(planned_for(call, heads).pairs_computed for call in every)
+        computed = sum(call.plan(heads).pairs_computed for call in every)
         if computed < 0.5 * subject.config.layers * heads * length**2:
             return length
     return None

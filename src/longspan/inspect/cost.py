@@ -5,9 +5,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from longspan.engine.plan import Plan, plan
+from longspan.engine.plan import Plan
 from longspan.engine.tiling import TILE
-from longspan.families.attention_spec import AttentionSpec, LayerSpecs
+from longspan.families.attention_spec import LayerSpecs
 from longspan.families.config import EncoderConfig
 from longspan.inspect.dry_run import Work
 from longspan.inspect.field import nodes_of, seen_alone
@@ -58,7 +58,7 @@ def attention_costs(
     for call in wider:
         layers = tuple(number for number, layer in enumerate(calls) if call in layer)
         alone = call.queries == call.keys == layout and all(len(calls[number]) == 1 for number in layers)
-        planned, pattern = planned_for(call, config.heads), at_one_length(call.pattern, call.queries)
+        planned, pattern = call.plan(config.heads), at_one_length(call.pattern, call.queries)
         yield AttentionCost(
             layers=layers,
             name=call.name,
@@ -73,11 +73,6 @@ def attention_costs(
             flops=int(FLOPS * size * planned.pairs_computed * wider[call]),
             graph=measure(call.pattern, layout) if alone else None,
         )
-
-
-def planned_for(call: AttentionSpec, heads: int) -> Plan:
-    """The plan by which an attention is computed."""
-    return plan(call.pattern, call.queries, call.keys, heads=heads)
 
 
 def dense_pairs(layout: Layout) -> int:

@@ -5,7 +5,7 @@ from functools import cached_property
 
 import numpy as np
 
-from longspan.engine.plan import Plan, plan
+from longspan.engine.plan import Plan
 from longspan.engine.tiling import TILE
 from longspan.families.attention_spec import AttentionSpec, LayerSpecs
 from longspan.layout import Layout
@@ -138,7 +138,7 @@ def _before(layer: tuple[AttentionSpec, ...], known: BoolArray, nodes: Nodes, he
 
 def _seen_nodes(call: AttentionSpec, known: BoolArray, nodes: Nodes, heads: int) -> BoolArray:
     """The nodes that the known ones see by one attention."""
-    keys = _seen_keys(plan(call.pattern, call.queries, call.keys, heads=heads), known[nodes[call.queries]])
+    keys = _seen_keys(call.plan(heads), known[nodes[call.queries]])
     first, last = _slots(call) if call.pooled else (nodes[call.keys],) * 2
     edges = np.zeros(known.size + 1, np.int64)
     np.add.at(edges, first[keys], 1)

@@ -107,11 +107,7 @@ class Picture:
         strips, end = self._svg_strips(bottom + 14)
         return page(f"{self.subject.name}: {self.facts}", WIDTH, end + EDGE, [*heading, *body, *strips])
 
-    def __str__(self) -> str:
-        return self.text()
-
-    def _repr_svg_(self) -> str:
-        return self.svg()
+    __str__, _repr_svg_ = text, svg
 
     def _text_panels(self) -> Iterator[str]:
         panels, left_out = self.panels(_TEXT_CELLS)

@@ -13,7 +13,7 @@ import torch
 from longspan.families.attention_spec import AttentionSpec
 from longspan.families.config import EncoderConfig
 from longspan.inspect.advice import NEAR, advice
-from longspan.inspect.cost import AttentionCost, attention_costs, dense_pairs, planned_for
+from longspan.inspect.cost import AttentionCost, attention_costs, dense_pairs
 from longspan.inspect.dry_run import Work, dry_run
 from longspan.inspect.field import ReceptiveField, receptive_field
 from longspan.inspect.speed import FLOPS, Speed, measure, stated
@@ -131,7 +131,10 @@ class CostReport:
         }
 
     def __str__(self) -> str:
-        return "\n".join([*self._heading(), "", *self._table(), "", *self._costs(), "", *self._time()])
+        weights = f", {self.work.parameters / 1e6:.1f} M parameters" * bool(self.work.parameters)
+        document = self.subject.describe(self.layout, self.receptive_field.second_stream)
+        heading = f"{self.subject.name}: {self.subject.sizes}{weights}\n{document}"
+        return "\n".join([heading, "", *self._table(), "", *self._costs(), "", *self._time()])
 
     def _repr_html_(self) -> str:
         return f"<pre>{escape(str(self))}</pre>"
@@ -144,11 +147,6 @@ class CostReport:
     def _kinds(self) -> list[str]:
         """What there is of linear layers and attention."""
         return ["linear", "attention"] if self.work.linear_flops else ["attention"]
-
-    def _heading(self) -> Iterator[str]:
-        weights = f", {self.work.parameters / 1e6:.1f} M parameters" * bool(self.work.parameters)
-        yield f"{self.subject.name}: {self.subject.sizes}{weights}"
-        yield self.subject.describe(self.layout, self.receptive_field.second_stream)
 
     def _table(self) -> Iterator[str]:
         header = ("", "attention", "sees", "useful pairs", "computed", "of full", "plan", "time", "pattern")
@@ -257,7 +255,7 @@ def _heaviest(inspected: Subject, layout: Layout) -> AttentionSpec:
     else:
         short = inspected.layout(min(layout.size, _TIMED))
     calls = {call for layer in inspected.config.attention(short) for call in layer}
-    return max(calls, key=lambda call: planned_for(call, inspected.config.heads).pairs_computed)
+    return max(calls, key=lambda call: call.plan(inspected.config.heads).pairs_computed)
 
 
 def _megabytes(size: int, digits: int) -> str:

@@ -11,7 +11,6 @@ from torch.nn import functional as F
 
 from longspan import native
 from longspan.engine.call import attention
-from longspan.engine.plan import plan
 from longspan.errors import bad
 from longspan.families.attention_spec import AttentionSpec
 from longspan.families.config import EncoderConfig
@@ -56,7 +55,7 @@ def stated(gflops: float, attention: float | None = None) -> Speed:
 def measure(config: EncoderConfig | Stack, call: AttentionSpec) -> Speed:
     """The rates at the model's own sizes; `call` is the attention to measure."""
     size = config.width // config.heads
-    pairs = plan(call.pattern, call.queries, call.keys, heads=config.heads)
+    pairs = call.plan(config.heads)
     q, k, v = torch.randn(max(call.queries.size, call.keys.size), 3, config.heads, size).unbind(1)
     q, k, v = q[: call.queries.size], k[: call.keys.size], v[: call.keys.size]
     spent = _seconds(lambda: attention(q, k, v, pairs))

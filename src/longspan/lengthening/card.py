@@ -44,6 +44,7 @@ def card(report: LengthenReport, license_name: str | None = None) -> str:
     head = [f"license: {license_name}"] if license_name else []
     head += [] if local.is_dir() else [f"base_model: {name}"]
     seen = ("block", str(report.block)) if report.radius is None else ("radius", str(list(report.radius)))
+    drift = "cosine {0.cosine:.4f}, hidden states differ by {0.mean_difference:.1e} on average"
     rows = [
         ("source", f"`{name}`, {report.short} tokens, task {report.task}"),
         ("pattern", report.pattern),
@@ -52,7 +53,7 @@ def card(report: LengthenReport, license_name: str | None = None) -> str:
         ("positions", report.positions + (f", period {report.period}" if report.period else "")),
         ("copied", ", ".join(report.copied)),
         ("equal to the source", f"up to {report.equal_up_to} tokens, within {report.max_difference:.1e}"),
-        *((f"drift at {d.tokens} tokens", _drift(d.cosine, d.mean_difference)) for d in report.drift),
+        *((f"drift at {one.tokens} tokens", drift.format(one)) for one in report.drift),
         ("loads in transformers", "yes" if report.why_not is None else f"no: {report.why_not}"),
         ("made with", f"longspan {__version__}, torch {torch.__version__}"),
     ]
@@ -62,10 +63,6 @@ def card(report: LengthenReport, license_name: str | None = None) -> str:
     lines += ["| | |", "|---|---|", *(f"| {label} | {text} |" for label, text in rows), ""]
     lines += ["```python", "import longspan", "", 'reader = longspan.load("this folder")', "```", ""]
     return "\n".join(lines)
-
-
-def _drift(cosine: float, mean: float) -> str:
-    return f"cosine {cosine:.4f}, hidden states differ by {mean:.1e} on average"
 
 
 def _license(homes: list[Path]) -> str | None:

@@ -43,7 +43,8 @@ class LengthenReport:
         return asdict(self) | {"folder": None if self.folder is None else str(self.folder)}
 
     def __str__(self) -> str:
-        seen = f"block {self.block}" if self.radius is None else f"radius {_brief(self.radius)}"
+        radii = (self.radius or ())[:1] if len(set(self.radius or ())) == 1 else self.radius
+        seen = f"block {self.block}" if radii is None else f"radius {', '.join(map(str, radii))}"
         rows = f"{self.positions}, period {self.period}" if self.period else self.positions
         lines = [
             f"source        {self.source} ({self.task}, {self.short} tokens)",
@@ -59,7 +60,3 @@ class LengthenReport:
             f"transformers  {'loads it' if self.why_not is None else f'has no words for {self.why_not}'}",
         ]
         return "\n".join(lines + ([] if self.folder is None else [f"written to    {self.folder}"]))
-
-
-def _brief(radius: tuple[int, ...]) -> str:
-    return str(radius[0]) if len(set(radius)) == 1 else ", ".join(map(str, radius))

@@ -163,19 +163,7 @@ class Pattern:
         """The parts with a color each in a picture: as written, and as the whole pattern restricts them."""
         return [(self, self)]
 
-    def draw(
-        self,
-        queries: Layout | int = 32,
-        keys: Layout | int | None = None,
-        *,
-        heads: Iterable[int] | None = None,
-        style: str = "text",
-    ) -> str:
-        """A picture of who sees whom, as `text` or `svg`; a number stands for one document of that length.
-
-        `heads` are those to show, by default all that differ.
-        """
-        return draw(self, queries, keys, heads=heads, style=style)
+    draw = draw
 
     def __or__(self, other: "Pattern") -> "Pattern":
         """The larger count: what either allows."""

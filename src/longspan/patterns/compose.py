@@ -2,7 +2,7 @@
 
 from collections.abc import Iterable
 from dataclasses import dataclass
-from functools import reduce
+from functools import partial, reduce
 from math import gcd, lcm
 from textwrap import indent
 from typing import ClassVar
@@ -116,14 +116,11 @@ class Sum(_Composite):
     rule: ClassVar[str] = "Counted once for each of these that allows it"
 
     def count(self, q: Site, k: Site) -> IntArray:
-        return reduce(_add, (part.count(q, k) for part in self.parts))
+        # Parts count in int8, their sum may not fit.
+        return reduce(partial(np.add, dtype=np.int32), (part.count(q, k) for part in self.parts))
 
 
 def common_step(steps: Iterable[int]) -> int:
     """The step that parts agree on: 0 has no opinion, and those that disagree settle on 1."""
     opinions = {step for step in steps if step}
     return opinions.pop() if len(opinions) == 1 else int(len(opinions) > 1)
-
-
-def _add(a: IntArray, b: IntArray) -> IntArray:
-    return np.add(a, b, dtype=np.int32)  # parts count in int8, their sum may not fit

@@ -27,7 +27,9 @@ def draw(
     heads: Iterable[int] | None = None,
     style: str = "text",
 ) -> str:
-    """The picture; `heads` are those to show (by default all that differ).
+    """A picture of who sees whom, as `text` or `svg`; a number stands for one document of that length.
+
+    `heads` are those to show, by default all that differ.
 
     >>> from longspan.patterns import Causal, Window
     >>> print(draw(Window(1) & Causal(), 4))

@@ -154,7 +154,9 @@ def _document(
         ways = "Read it in windows (overflow='window'), cut" if rules.windows else "Cut"
         repair = f"{ways} it (overflow='truncate'), or take a model with more positions."
         raise bad(name, f"at most {limit} tokens long", size, repair)
-    body = _shortened(encoding, rules.shortened)
+    lengths = [np.count_nonzero(encoding.source == source) for source in (0, 1)]
+    part = np.argmax(lengths) if rules.shortened is None else rules.shortened
+    body = np.flatnonzero(encoding.source == part)  # what gives way
     room = limit - (size - body.size)
     if room < 1:
         beside = f"{size - body.size} tokens of special tokens and the other part"
@@ -185,13 +187,6 @@ def _in_blocks(name: str, plain: Encoding, blocks: Blocks, limit: int, options: 
         cuts.append(int(reach[-1]) if reach.size else cuts[-1] + limit)
     pieces = [Piece(np.arange(a, b), np.ones(b - a, bool)) for a, b in pairwise([*cuts, size])]
     return Document(encoding, begins, pieces)
-
-
-def _shortened(encoding: Encoding, part: int | None) -> IntArray:
-    """The tokens of the part that gives way, one after the other."""
-    if part is None:
-        part = int(np.argmax([np.count_nonzero(encoding.source == source) for source in (0, 1)]))
-    return np.flatnonzero(encoding.source == part)
 
 
 def _windows(size: int, body: IntArray, stretches: Sequence[tuple[int, int]]) -> list[Piece]:

@@ -94,18 +94,15 @@ class Globals:
     def _by_spans(self, encodings: Sequence[Encoding]) -> list[tuple[int, ...]]:
         touched: list[set[int]] = [set() for _ in encodings]
         for source, name in enumerate(("spans", "pair_spans")):
-            stretches = getattr(self, name)
-            lists = _each(name, stretches or (), encodings, flat=_is_span)
+            lists = _each(name, getattr(self, name) or (), encodings, flat=_is_span)
             for tokens, spans, encoding in zip(touched, lists, encodings, strict=True):
                 for span in spans:
                     tokens.update(_touched(name, span, encoding, source))
         return [tuple(sorted(tokens)) for tokens in touched]
 
     def _by_rule(self, encodings: Sequence[Encoding]) -> list[tuple[int, ...]]:
-        rule = self.rule
-        if callable(rule):
-            return [_indices(rule(encoding), encoding) for encoding in encodings]
-        return [tuple(_RULE[str(rule)](encoding).tolist()) for encoding in encodings]
+        rule = self.rule if callable(self.rule) else _RULE[str(self.rule)]
+        return [_indices(rule(encoding), encoding) for encoding in encodings]
 
 
 GlobalTokens = (
@@ -135,10 +132,6 @@ def _pair_separators(encoding: Encoding) -> IntArray:
     return separators
 
 
-def _question(encoding: Encoding) -> IntArray:
-    return np.arange(_pair_separators(encoding)[0])
-
-
 def _choice(encoding: Encoding) -> IntArray:
     last = int(_pair_separators(encoding)[-1])
     pair = np.flatnonzero(encoding.source == 1)
@@ -148,7 +141,7 @@ def _choice(encoding: Encoding) -> IntArray:
 _RULE: dict[str, Callable[[Encoding], IntArray]] = {
     "none": lambda encoding: np.zeros(0, np.int64),
     "first": lambda encoding: np.arange(min(1, len(encoding))),
-    "question": _question,
+    "question": lambda encoding: np.arange(_pair_separators(encoding)[0]),
     "choice": _choice,
     "separators": _separators,
     "all": lambda encoding: np.arange(len(encoding)),

@@ -16,7 +16,7 @@ from longspan.pipeline.inputs import Inputs
 from longspan.pipeline.options import Options
 from longspan.pipeline.packing import Batch, pack
 from longspan.progress import progress_bar
-from longspan.shapes import FloatArray, IntArray
+from longspan.shapes import FloatArray
 from longspan.structure.tags import Columns, Stretch, tags_of
 from longspan.text.tokenizer import Encoding, Tokenizer
 
@@ -91,11 +91,12 @@ def batched(
     pieces = [(document, piece) for document in documents for piece in document.pieces]
     if not pieces:
         return []
+    typed = model.config.reads_token_types(model.architecture)
     return pack(
         [document.encoding.ids[piece.rows] for document, piece in pieces],
         budget=1 if options.deterministic else options.budget,  # of one token: every piece goes alone
         marked=[np.flatnonzero(document.marked[piece.rows]) for document, piece in pieces],
-        token_types=_token_types(model, documents),
+        token_types=[document.encoding.types[piece.rows] for document, piece in pieces] if typed else None,
         tags=structure_tags(model, options.structure, documents),
         more=more,
     )
@@ -124,12 +125,6 @@ def head_output(model: TaskModel, batch: Batch) -> Tensor:
     """What the head makes of the batch."""
     output: Tensor = model(batch.ids, batch.layout, batch.token_types)
     return output
-
-
-def _token_types(model: TaskModel, documents: Sequence[Document]) -> list[IntArray] | None:
-    if not model.config.reads_token_types(model.architecture):
-        return None
-    return [document.encoding.types[piece.rows] for document in documents for piece in document.pieces]
 
 
 def structure_tags(

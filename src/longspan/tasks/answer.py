@@ -157,7 +157,9 @@ def decode(
         visible = (source == 1) & (offsets[:, 1] > offsets[:, 0])
         places = offsets[visible]
         for first, last, score in _spans(table[visible] - norm, longest, 8 * top_k):
-            span = _trimmed(context, int(places[first, 0]), int(places[last, 1]))
+            start, end = int(places[first, 0]), int(places[last, 1])
+            text = context[start:end]  # without the white space that some tokenizers count to words
+            span = start + len(text) - len(text.lstrip()), end - len(text) + len(text.rstrip())
             best[span] = max(score, best.get(span, -np.inf))
     if impossible or not best:
         least = min(float((table[0] - norm).sum()) for table in outputs)
@@ -182,12 +184,6 @@ def _spans(likely: FloatArray, longest: int, most: int) -> Iterator[tuple[int, i
         first, length = divmod(int(index), longest)
         if np.isfinite(flat[index]):
             yield first, first + length, float(flat[index])
-
-
-def _trimmed(context: str, start: int, end: int) -> TokenSpan:
-    """The stretch without the white space that some tokenizers count to words."""
-    text = context[start:end]
-    return start + len(text) - len(text.lstrip()), end - len(text) + len(text.rstrip())
 
 
 def answer(

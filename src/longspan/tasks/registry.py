@@ -52,11 +52,6 @@ def task_of(architecture: str) -> Task:
     return next(task for task in TASKS.values() if task.architecture == architecture)
 
 
-def tasks_for(config: ModelConfig) -> list[str]:
-    """The tasks that models of a config can do."""
-    return [task.name for task in TASKS.values() if task.fits(config)]
-
-
 @overload
 def build(config: Seq2SeqConfig, task: Literal["summarize"]) -> Seq2SeqLM: ...
 @overload
@@ -76,7 +71,8 @@ def build(config: ModelConfig, task: str, *, labels: int = 2, **options: object)
     chosen = task_named(task)
     if not chosen.fits(config):
         repair = f"The model has {'a' if config.has_decoder else 'no'} decoder."
-        raise bad("task", f"one of {', '.join(tasks_for(config))}", chosen.name, repair)
+        fitting = ", ".join(one.name for one in TASKS.values() if one.fits(config))
+        raise bad("task", f"one of {fitting}", chosen.name, repair)
     model = chosen.build(config.backbone(), labels=labels, **options)
     table: nn.Embedding = model.backbone.word_embeddings
     words = table.weight.data.clone() if model.decodes_words else None

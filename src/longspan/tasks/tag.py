@@ -1,7 +1,8 @@
 """Tag: a label for every token, and the entities that tokens of like labels make."""
 
 import json
-from collections.abc import Iterable, Iterator, Sequence
+import re
+from collections.abc import Callable, Iterable, Sequence
 from functools import partial
 from typing import NamedTuple, NotRequired, TypedDict, cast
 
@@ -112,8 +113,9 @@ def decode(how: Tagger, text: str, document: Document, outputs: Sequence[FloatAr
         plain = (_plain(how, text, token) for token in tokens)
         return [entity for entity in plain if entity["entity"] not in how.ignored]
     if how.strategy != "simple":
-        tokens = [_word(how.strategy, word) for word in _words(how, text, tokens)]
-    entities = (_entity(how, text, group) for group in _groups(how, tokens))
+        words = _runs(tokens, lambda before, token: not _inside_word(how, text, token))
+        tokens = [_word(how.strategy, word) for word in words]
+    entities = (_entity(how, text, group) for group in _runs(tokens, partial(_begins_entity, how)))
     return [entity for entity in entities if entity["entity_group"] not in how.ignored]
 
 
@@ -129,21 +131,22 @@ def _plain(how: Tagger, text: str, token: Token) -> Entity:
     }
 
 
-def _words(how: Tagger, text: str, tokens: Iterable[Token]) -> Iterator[list[Token]]:
-    """Tokens that make up words, by Hugging Face's rules."""
-    word: list[Token] = []
+def _runs(tokens: Iterable[Token], begins: Callable[[Token, Token], bool]) -> list[list[Token]]:
+    """Tokens that belong together; `begins` says of the last one and a new one whether a run begins."""
+    runs: list[list[Token]] = []
     for token in tokens:
-        if how.prefix:
-            written = how.tokenizer.tokens(token.ids)[0]
-            inside = token.ids[0] != how.tokenizer.unk and len(written) != token.end - token.start
-        else:
-            inside = token.start > 0 and " " not in text[token.start - 1 : token.start + 1]
-        if word and not inside:
-            yield word
-            word = []
-        word.append(token)
-    if word:
-        yield word
+        if not runs or begins(runs[-1][-1], token):
+            runs.append([])
+        runs[-1].append(token)
+    return runs
+
+
+def _inside_word(how: Tagger, text: str, token: Token) -> bool:
+    """Whether a token continues a word, by Hugging Face's rules."""
+    if not how.prefix:
+        return token.start > 0 and " " not in text[token.start - 1 : token.start + 1]
+    written = how.tokenizer.tokens(token.ids)[0]
+    return token.ids[0] != how.tokenizer.unk and len(written) != token.end - token.start
 
 
 def _word(strategy: str, word: Sequence[Token]) -> Token:
@@ -158,24 +161,10 @@ def _word(strategy: str, word: Sequence[Token]) -> Token:
     return Token(word[0].row, ids, likely, word[0].start, word[-1].end)
 
 
-def _groups(how: Tagger, tokens: Iterable[Token]) -> Iterator[list[Token]]:
-    """Neighbours of one label; B- begins anew."""
-    group: list[Token] = []
-    last = ""
-    for token in tokens:
-        label = how.labels[int(token.likely.argmax())]
-        name = _name(label)
-        if group and (name != last or label.startswith("B-")):
-            yield group
-            group = []
-        group.append(token)
-        last = name
-    if group:
-        yield group
-
-
-def _name(label: str) -> str:
-    return label[2:] if label.startswith(("B-", "I-")) else label
+def _begins_entity(how: Tagger, before: Token, token: Token) -> bool:
+    """Whether neighbours have other labels; B- begins anew."""
+    last, label = (how.labels[int(one.likely.argmax())] for one in (before, token))
+    return label.startswith("B-") or label.removeprefix("I-") != re.sub("^[BI]-", "", last)
 
 
 def _entity(how: Tagger, text: str, group: Sequence[Token]) -> Entity:

@@ -1,7 +1,9 @@
+import os
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import replace
+from pathlib import Path
 
 import pytest
 
@@ -86,22 +88,27 @@ def test_a_real_worker_tells_time_memory_and_sgemm() -> None:
     assert turn.pace == pytest.approx(TINY.linear_flops / turn.seconds)
     assert turn.sgemm > 0
     assert turn.peak > 0 or sys.platform != "linux"
-    assert worker.process.poll() is not None
+    assert worker.process.exitcode is not None
 
 
-@pytest.mark.parametrize(
-    ("code", "reason"),
-    [
-        ("raise SystemExit('no such peer')", "no such peer"),
-        ("raise SystemExit(3)", "ended with status 3"),
-        ("import os; os.kill(os.getpid(), 9)", "ended by SIGKILL, perhaps for lack of memory"),
-    ],
-)
-def test_a_worker_that_ends_early_gives_its_reason(
-    code: str, reason: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(processes, "PROGRAM", ("-c", code))
-    with processes.worker(TINY) as worker:
-        worker.process.wait()
-        with pytest.raises(Missing, match=reason):
+def test_a_job_that_cannot_be_built_gives_its_reason() -> None:
+    with processes.worker(replace(TINY, who="nobody")) as worker:
+        with pytest.raises(Missing, match="KeyError: 'nobody'"):
+            worker.wait()
+        with pytest.raises(Missing, match="ended with status 0"):
             worker.turn()
+
+
+def test_a_worker_that_is_killed_says_so() -> None:
+    with processes.worker(TINY) as worker:
+        worker.process.kill()
+        with pytest.raises(Missing, match="ended by SIGKILL, perhaps for lack of memory"):
+            worker.turn()
+
+
+def test_the_environment_of_a_worker_is_its_own() -> None:
+    before = dict(os.environ)
+    with processes.worker(replace(TINY, keep_pages=True)) as worker:
+        assert dict(os.environ) == before
+        environment = Path(f"/proc/{worker.process.pid}/environ")
+        assert not environment.exists() or "MALLOC_TOP_PAD_" in environment.read_text()

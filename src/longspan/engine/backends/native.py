@@ -58,7 +58,8 @@ class Native:
             native.address(grad_lse),
             [native.address(x) for x in gradients],
         )
-        return Gradients(*map(_like, gradients, inputs))  # type: ignore[arg-type]
+        pairs = zip(gradients, inputs, strict=True)
+        return Gradients(*(None if g is None or x is None else g.to(x.dtype) for g, x in pairs))  # type: ignore[arg-type]
 
 
 def _check_plan_arrays(compiled: list[tuple[str, int, int]]) -> None:
@@ -77,7 +78,3 @@ def _float32(problem: Problem) -> list[Tensor | None]:
     """The terms as the kernels read them; they are small, so a copy costs nothing."""
     terms = (problem.relative, problem.content, problem.table)
     return [None if x is None else x.detach().float().contiguous() for x in terms]
-
-
-def _like(gradient: Tensor | None, x: Tensor | None) -> Tensor | None:
-    return None if gradient is None or x is None else gradient.to(x.dtype)

@@ -62,9 +62,8 @@ def read(raw: Raw) -> BigBirdConfig:
 
 def write(config: BigBirdConfig) -> dict[str, Any]:
     """Their config of ours."""
-    return (
-        shared(config) | write_blocks(config) | {theirs: getattr(config, ours) for theirs, ours, _ in FLAGS}
-    )
+    flags = {theirs: getattr(config, ours) for theirs, ours, _ in FLAGS}
+    return shared(config) | write_blocks(config) | flags
 
 
 def cannot(config: BigBirdConfig) -> str | None:

@@ -24,6 +24,7 @@ class BigBirdConfig(EncoderConfig):
     """
 
     family: ClassVar[str] = "BigBird"
+    global_tokens: ClassVar[GlobalTokenUse] = "on request"
 
     vocab_size: int = 50358
     token_types: int = 2
@@ -79,10 +80,6 @@ class BigBirdConfig(EncoderConfig):
     @property
     def exact_up_to(self) -> int:
         return self.short
-
-    @property
-    def global_tokens(self) -> GlobalTokenUse:
-        return "on request"
 
     def attention(self, layout: Layout, *, training: bool = False) -> LayerSpecs:
         marked = bool(layout.marked_rows.size)

@@ -1,7 +1,6 @@
 """ELECTRA's files: a BERT with other heads, whose embeddings may be narrower than its layers."""
 
 from dataclasses import replace
-from typing import Any
 
 from longspan.errors import bad, whole
 from longspan.families.bert.files import BERT
@@ -26,16 +25,6 @@ def read(raw: Raw) -> BertConfig:
     return config if size == config.width else replace(config, embedding_size=size)
 
 
-def write(config: BertConfig) -> dict[str, Any]:
-    """Their config of ours."""
-    return shared(config) | {"embedding_size": config.embedding_size or config.width}
-
-
-def cannot(config: BertConfig) -> str | None:
-    """What Hugging Face has no words for."""
-    return cannot_bert(replace(config, embedding_size=None))
-
-
 ELECTRA = replace(
     BERT,
     model_type="electra",
@@ -53,8 +42,8 @@ ELECTRA = replace(
     },
     ties={"generator_lm_head.weight": "{backbone}embeddings.word_embeddings.weight"},
     read=read,
-    write=write,
-    cannot=cannot,
+    write=lambda config: shared(config) | {"embedding_size": config.embedding_size or config.width},
+    cannot=lambda config: cannot_bert(replace(config, embedding_size=None)),
     unused={},
     activations={"ForMaskedLM": "gelu", "ForSequenceClassification": "gelu", "ForMultipleChoice": "gelu"},
     pretrained="Model",

@@ -9,47 +9,40 @@ from longspan.families.bert.files import BERT
 from longspan.families.config import LARGEST
 from longspan.families.etc.lengthen import TO_ETC
 from longspan.families.etc.model import EtcConfig, bigbird_etc_base, bigbird_etc_large, etc_base, etc_large
-from longspan.families.schema import FIELDS, Raw, build_config, flag, text
+from longspan.families.schema import Raw, build_config, flag, text
 from longspan.formats.tensorflow_names import LEAVES, torch_names
 
 CONFIG = "etc_config.json"
-DEFAULTS: dict[str, Any] = {
-    "segment_vocab_size": 16,
+_TABLE = (
+    ("segment_vocab_size", "token_types", 16),
+    ("hidden_size", "width", 768),
+    ("num_hidden_layers", "layers", 12),
+    ("num_attention_heads", "heads", 12),
+    ("local_radius", "radius", 84),
+    ("relative_pos_max_distance", "distance", 12),
+    ("intermediate_size", "feed_forward", 3072),
+    ("hidden_act", "activation", "gelu"),
+    ("hidden_dropout_prob", "dropout", 0.1),
+    ("attention_probs_dropout_prob", "attention_dropout", 0.1),
+    ("initializer_range", "init_std", 0.02),
+    ("share_feed_forward_params", "share_feed_forward", True),
+    ("share_att_output_projection", "share_out", False),
+    ("use_hard_g2l_mask", "hard_g2l", False),
+    ("use_hard_l2g_mask", "hard_l2g", False),
+)
+SAME = {"vocab_size": "vocab_size"} | {theirs: ours for theirs, ours, _ in _TABLE}
+"""Their names and ours, where the meaning is the same."""
+DEFAULTS: dict[str, Any] = {theirs: default for theirs, _, default in _TABLE} | {
     "embedding_size": None,
-    "hidden_size": 768,
-    "num_hidden_layers": 12,
-    "num_attention_heads": 12,
-    "local_radius": 84,
     "att_size_per_head": None,
-    "relative_pos_max_distance": 12,
     "relative_vocab_size": 32,
     "max_absolute_position_embeddings": 0,
-    "intermediate_size": 3072,
-    "hidden_act": "gelu",
-    "hidden_dropout_prob": 0.1,
-    "attention_probs_dropout_prob": 0.1,
-    "initializer_range": 0.02,
-    "share_feed_forward_params": True,
     "share_kv_projections": False,
     "share_qkv_projections": True,
-    "share_att_output_projection": False,
     "use_pre_activation_order": False,
-    "use_hard_g2l_mask": False,
-    "use_hard_l2g_mask": False,
     "grad_checkpointing_period": 0,
 }
 """What a field of etc_config.json that is not there means; the vocabulary's size must be."""
-SAME = {theirs: ours for theirs, ours in FIELDS.items() if theirs in DEFAULTS} | {
-    "vocab_size": "vocab_size",
-    "segment_vocab_size": "token_types",
-    "local_radius": "radius",
-    "relative_pos_max_distance": "distance",
-    "share_feed_forward_params": "share_feed_forward",
-    "share_att_output_projection": "share_out",
-    "use_hard_g2l_mask": "hard_g2l",
-    "use_hard_l2g_mask": "hard_l2g",
-}
-"""Their names and ours, where the meaning is the same."""
 
 
 def read(raw: Raw) -> EtcConfig:

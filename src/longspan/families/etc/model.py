@@ -20,7 +20,7 @@ from longspan.families.config import LARGEST, EncoderConfig, GlobalTokenUse, Uni
 from longspan.families.etc.embeddings import StreamEmbeddings
 from longspan.families.etc.layers import PROJECTIONS, SHARING, StreamPlans, TwoStreamLayer
 from longspan.layout import Layout
-from longspan.patterns import Belongs, Full, Pattern, SameTag, ToGlobal, Window
+from longspan.patterns import Belongs, Full, SameTag, ToGlobal, Window
 from longspan.structure.structure import SEGMENT, Structure, Words
 
 UNITS = ("sentences", "paragraphs", "blocks")
@@ -110,17 +110,6 @@ class EtcConfig(EncoderConfig):
         """What pairs of tokens are to each other, None if it is not told."""
         return Relations(self.distance, self.relative) if self.distance and self.relative else None
 
-    @property
-    def long_pattern(self) -> Pattern:
-        """What tokens see: a window inside their segment, and global tokens."""
-        seen = Window(self.radius) & SameTag(SEGMENT) | ToGlobal()
-        return seen & Belongs() if self.hard_l2g else seen
-
-    @property
-    def global_pattern(self) -> Pattern:
-        """What global tokens see."""
-        return Belongs() if self.hard_g2l else Full()
-
     def structure(self, layout: Layout) -> Structure:
         """The streams of a layout: by its tags, or else in blocks."""
         words = Words(sentence=self.sentence_id, question=self.question_id, paragraph=self.paragraph_id)
@@ -131,10 +120,11 @@ class EtcConfig(EncoderConfig):
         return (tuple(spec for spec in specs if spec.queries.size),) * self.layers
 
     def stream_specs(self, structure: Structure) -> tuple[AttentionSpec, AttentionSpec]:
-        """The attentions of a layer: what tokens see, and what global tokens see."""
-        used = structure.flat() if self.flat else structure
-        tokens = AttentionSpec.within("tokens", self.long_pattern, used.joined)
-        top = AttentionSpec.within("global tokens", self.global_pattern, used.joined)
+        """What tokens see, a window inside their segment and global tokens; and what global tokens see."""
+        used, near = structure.flat() if self.flat else structure, Window(self.radius) & SameTag(SEGMENT)
+        seen = (near | ToGlobal()) & Belongs() if self.hard_l2g else near | ToGlobal()
+        tokens = AttentionSpec.within("tokens", seen, used.joined)
+        top = AttentionSpec.within("global tokens", Belongs() if self.hard_g2l else Full(), used.joined)
         return replace(tokens, queries=used.long), replace(top, queries=used.globals)
 
     @property

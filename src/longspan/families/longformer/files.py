@@ -1,7 +1,6 @@
 """Longformer files: Hugging Face's, and allenai's original ones, which count the window on one side."""
 
 from dataclasses import replace
-from typing import Any
 
 from longspan.errors import bad, whole
 from longspan.families.bert.files import unlike_bert
@@ -52,11 +51,6 @@ def dilation(raw: Raw, layers: int) -> tuple[int, ...]:
     return numbers("attention_dilation", raw.get("attention_dilation", 1), layers)
 
 
-def write(config: LongformerConfig) -> dict[str, Any]:
-    """Their config of ours."""
-    return shared(config) | {"attention_window": [2 * radius for radius in config.radii]}
-
-
 def cannot(config: LongformerConfig) -> str | None:
     """What Hugging Face has no words for."""
     if config.position_offset != config.pad_id + 1:
@@ -83,7 +77,7 @@ LONGFORMER = replace(
     config=LongformerConfig,
     prefix="longformer.",
     read=read,
-    write=write,
+    write=lambda config: shared(config) | {"attention_window": [2 * radius for radius in config.radii]},
     cannot=cannot,
     fields=frozenset({"attention_window"}),
     stale=frozenset({"attention_mode", *ORIGINAL}),

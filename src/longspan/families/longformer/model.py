@@ -31,6 +31,7 @@ class LongformerConfig(EncoderConfig):
     decoder_offset: ClassVar[int | None] = 0
     extends_with_pooling: ClassVar[bool] = True
     separate_head_dropout: ClassVar[bool] = False
+    global_tokens: ClassVar[GlobalTokenUse] = "by task"
 
     position_offset: int = 2
     pad_id: int = 1
@@ -46,7 +47,8 @@ class LongformerConfig(EncoderConfig):
         super().__post_init__()
         for name in ("radius", "dilation"):
             value = getattr(self, name)
-            spread = (value,) * self.layers if isinstance(value, int) else tuple(map(_frozen, value))
+            each = (value,) * self.layers if isinstance(value, int) else value
+            spread = tuple(tuple(one) if isinstance(one, (list, tuple)) else one for one in each)
             if len(spread) != self.layers:
                 raise bad(name, f"one number, or one for each of the {self.layers} layers", value)
             object.__setattr__(self, name, spread)
@@ -84,10 +86,6 @@ class LongformerConfig(EncoderConfig):
     def exact_up_to(self) -> int:
         return min(self.radii) + 1
 
-    @property
-    def global_tokens(self) -> GlobalTokenUse:
-        return "by task"
-
     def usual_marks(self, length: int) -> Iterable[int]:
         return (0,)
 
@@ -118,7 +116,3 @@ class Longformer(Encoder):
         if not config.share_global_projections:
             shared = GlobalRows.of(specs[0][1:], config.heads, config.width, labels), biases
         return [(window.plan(config.heads, labels), *shared) for window, *_ in specs]
-
-
-def _frozen(value: Any) -> Any:
-    return tuple(value) if isinstance(value, (list, tuple)) else value

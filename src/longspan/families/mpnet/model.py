@@ -21,6 +21,7 @@ class MPNetConfig(EncoderConfig):
 
     family: ClassVar[str] = "MPNet"
     separate_head_dropout: ClassVar[bool] = False
+    full_attention: ClassVar[bool] = True
 
     vocab_size: int = 30527
     positions: int = 510
@@ -35,10 +36,6 @@ class MPNetConfig(EncoderConfig):
         super().__post_init__()
         if not self.buckets:
             raise bad("buckets", "at least 4", self.buckets, "Use BertConfig for a model without biases.")
-
-    @property
-    def full_attention(self) -> bool:
-        return True
 
     def attention(self, layout: Layout, *, training: bool = False) -> LayerSpecs:
         return ((AttentionSpec.within("all tokens", Full(), layout),),) * self.layers

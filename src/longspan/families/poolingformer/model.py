@@ -48,7 +48,7 @@ from longspan.layout import Layout
 from longspan.nn.attention import Biases, fresh_dropout
 from longspan.nn.pooled_attention import PooledAttention, PooledKeys
 from longspan.nn.pooling import SOURCES, DynamicPooling, MaxPooling, MeanPooling, Pooling, Slots
-from longspan.patterns import Pattern, Window
+from longspan.patterns import Window
 
 POOLINGS = ("ldconv", "mean", "max")
 WIDEST = 4096
@@ -95,7 +95,9 @@ class PoolingformerConfig(LongformerConfig):
         super().__post_init__()
         if self.share_global_projections:
             raise bad("share_global_projections", "False in a Poolingformer", True)
-        chosen = _quarter(self.layers) if self.two_level is None else self.two_level
+        end = self.layers - self.layers // 6
+        quarter = tuple(range(end - max(1, self.layers // 4), end))
+        chosen = quarter if self.two_level is None else self.two_level
         if not isinstance(chosen, (list, tuple)):
             raise bad("two_level", "a list of layers, or None for a quarter of them", chosen)
         for layer in chosen:
@@ -110,11 +112,6 @@ class PoolingformerConfig(LongformerConfig):
         one_of("delta_from", self.delta_from, SOURCES)
 
     @property
-    def wide_pattern(self) -> Pattern:
-        """Which slots a token sees in level 2."""
-        return Window(self.wide_radius)
-
-    @property
     def pooled_layers(self) -> tuple[int, ...]:
         """The layers with two levels."""
         assert self.two_level is not None
@@ -122,9 +119,8 @@ class PoolingformerConfig(LongformerConfig):
 
     def attention(self, layout: Layout, *, training: bool = False) -> LayerSpecs:
         grid = self.kernel, self.stride
-        pooled = replace(
-            AttentionSpec.within("pooled", self.wide_pattern, layout), keys=layout.pool(*grid), pooled=grid
-        )
+        among = AttentionSpec.within("pooled", Window(self.wide_radius), layout)
+        pooled = replace(among, keys=layout.pool(*grid), pooled=grid)
         near = super().attention(layout)
         both = [(pooled, *specs) if self.mix else (*specs, pooled) for specs in near]  # as they are computed
         return tuple(both[i] if i in self.pooled_layers else specs for i, specs in enumerate(near))
@@ -198,22 +194,15 @@ class Poolingformer(Encoder):
         slots = Slots.of(layout, config.kernel, config.stride)
         inputs = []
         for layer in named:
-            far = [layer["pooled"]] if "pooled" in layer else []
-            pooled = [PooledKeys(slots, spec.plan(config.heads, labels)) for spec in far]
+            far = [spec.plan(config.heads, labels) for name, spec in layer.items() if name == "pooled"]
+            pooled = [PooledKeys(slots, pairs) for pairs in far]
             inputs.append((layer["window"].plan(config.heads, labels), rows, biases, *pooled))
         return inputs
 
 
-def _quarter(layers: int) -> tuple[int, ...]:
-    end = layers - layers // 6
-    return tuple(range(end - max(1, layers // 4), end))
-
-
 def _pooling(config: PoolingformerConfig) -> Pooling:
-    if config.pooling == "mean":
-        return MeanPooling()
-    if config.pooling == "max":
-        return MaxPooling()
+    if config.pooling != "ldconv":
+        return MeanPooling() if config.pooling == "mean" else MaxPooling()
     return DynamicPooling(
         config.width,
         kernel=config.kernel,

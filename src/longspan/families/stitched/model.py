@@ -20,9 +20,6 @@ from longspan.families.config import Blocks
 from longspan.layout import Layout, Site
 from longspan.patterns import ByLength, Full, Pattern, Window
 
-LONGEST = 1 << 16
-"""Tokens that are read at once, for the sake of memory; longer documents are cut between two blocks."""
-
 
 @dataclass(frozen=True, kw_only=True)
 class StitchedConfig(BertConfig):
@@ -34,6 +31,9 @@ class StitchedConfig(BertConfig):
 
     family: ClassVar[str] = "Stitched"
     mark_name: ClassVar[str] = "block"
+    full_attention: ClassVar[bool] = False
+    longest: ClassVar[int] = 1 << 16
+    "Tokens that are read at once, for the sake of memory; longer documents are cut between two blocks."
 
     positions: int = 512
     "Tokens of the longest block."
@@ -53,10 +53,6 @@ class StitchedConfig(BertConfig):
         whole("stitching", self.stitching, 0, most=self.layers)
 
     @property
-    def longest(self) -> int:
-        return LONGEST
-
-    @property
     def pattern(self) -> Pattern:
         """What tokens see in the last layers: all of what the short model could read, else a window."""
         assert self.radius is not None
@@ -68,10 +64,6 @@ class StitchedConfig(BertConfig):
         within = AttentionSpec.within("within blocks", Full(), blocks, summary)
         across = AttentionSpec.within("across blocks", self.pattern, layout)
         return ((within,),) * (self.layers - self.stitching) + ((across,),) * self.stitching
-
-    @property
-    def full_attention(self) -> bool:
-        return False
 
     @property
     def exact_up_to(self) -> int:

@@ -8,7 +8,6 @@ import torch
 from safetensors.torch import load
 from torch import Tensor
 
-from longspan.shapes import IntArray
 from longspan.text.tokenizer import Tokenizer
 
 HALF = 0.01
@@ -27,17 +26,13 @@ def shipped() -> Tensor:
 
 def counted(tokenizer: Tokenizer, corpora: Sequence[Iterable[str]]) -> Tensor:
     """The SIF weight of each word (vocab,) by its mean frequency in collections of texts."""
-    frequencies = [_frequency(tokenizer, texts) for texts in corpora]
+    frequencies = []
+    for texts in corpora:
+        counts = np.full(tokenizer.vocab_size, UNSEEN)
+        for encoding in map(tokenizer.encode, texts):
+            counts += np.bincount(encoding.ids[encoding.source >= 0], minlength=len(counts))
+        frequencies.append(counts / counts.sum())
     mean = np.mean(frequencies, axis=0)
     weights = HALF / (HALF + mean)
     weights[list(tokenizer.special_ids)] = 0.5
     return torch.from_numpy(weights)
-
-
-def _frequency(tokenizer: Tokenizer, texts: Iterable[str]) -> IntArray:
-    counts = np.full(tokenizer.vocab_size, UNSEEN)
-    for text in texts:
-        encoding = tokenizer.encode(text)
-        counts += np.bincount(encoding.ids[encoding.source >= 0], minlength=len(counts))
-    frequency: IntArray = counts / counts.sum()
-    return frequency
