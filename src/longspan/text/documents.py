@@ -2,21 +2,24 @@
 
 import os
 import stat
+from array import array
 from bisect import bisect_right
 from collections import deque
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass
+from functools import cached_property
+from itertools import accumulate
 from pathlib import Path
 from typing import BinaryIO
 
 from longspan.errors import DocumentError, bad, unreadable, whole
 from longspan.text.files import plain, process
 from longspan.text.files.kinds import HEAD, kind_of
-from longspan.text.files.parsed import Parsed, Refusal, too_long
+from longspan.text.files.parsed import Heading, Parsed, Refusal, too_long
 from longspan.text.files.process import Limits
 
-__all__ = ["Document", "Limits", "read", "read_many", "read_stream"]
+__all__ = ["Document", "Heading", "Limits", "read", "read_many", "read_stream"]
 
 IN_A_CHILD = ("html", "pdf", "docx")
 DEFAULT = Limits()
@@ -26,8 +29,9 @@ DEFAULT = Limits()
 class Document:
     """A text and where it comes from; every offset counts characters of `text`.
 
-    >>> Document("one\\ntwo\\nthree").line_of(8)
-    3
+    >>> document = Document("1 Fees\\nThey are due.", headings=(Heading(0, 1, "1 Fees"),))
+    >>> document.line_of(9), document.section_of(9)
+    (2, ('1 Fees',))
     """
 
     text: str
@@ -39,6 +43,8 @@ class Document:
     "How many U+FFFD in the text stand for bytes that could not be decoded."
     kind: str = "text"
     '"text", "markdown", "html", "pdf" or "docx".'
+    headings: tuple[Heading, ...] = ()
+    "The headings in the order of the text."
 
     def __post_init__(self) -> None:
         if not isinstance(self.text, str):
@@ -47,6 +53,11 @@ class Document:
             raise bad("pages", "ascending offsets from 0", self.pages)
         if self.pages and self.pages[-1] > len(self.text):
             raise bad("pages", f"offsets up to {len(self.text)}", self.pages[-1])
+        starts = [heading.start for heading in self.headings]
+        if starts != sorted(starts) or (starts and not 0 <= starts[0] <= starts[-1] <= len(self.text)):
+            raise bad("headings", f"headings in ascending order from 0 to {len(self.text)}", starts[:9])
+        if any(heading.level < 1 for heading in self.headings):
+            raise bad("headings", "headings of levels from 1", min(h.level for h in self.headings))
 
     def page_of(self, offset: int) -> int | None:
         """The page, from 1, that holds the character at `offset`; None where there are no pages.
@@ -58,7 +69,37 @@ class Document:
 
     def line_of(self, offset: int) -> int:
         """The line, from 1, that holds the character at `offset`."""
-        return 1 + self.text.count("\n", 0, self._checked(offset))
+        return bisect_right(self._lines, self._checked(offset))
+
+    def section_of(self, offset: int) -> tuple[str, ...]:
+        """The headings that the character at `offset` stands under, from the outermost to its own."""
+        number = bisect_right(self._starts, self._checked(offset)) - 1
+        path: list[str] = []
+        while number >= 0:
+            path.append(self.headings[number].text)
+            number = self._parents[number]
+        return tuple(reversed(path))
+
+    @cached_property
+    def _lines(self) -> Sequence[int]:
+        """Where each line begins."""
+        return array("q", accumulate((len(line) + 1 for line in self.text.split("\n")[:-1]), initial=0))
+
+    @cached_property
+    def _starts(self) -> Sequence[int]:
+        return array("q", [heading.start for heading in self.headings])
+
+    @cached_property
+    def _parents(self) -> Sequence[int]:
+        """For each heading the number of the one it stands under, or -1."""
+        parents = array("q")
+        open_: list[int] = []
+        for number, heading in enumerate(self.headings):
+            while open_ and self.headings[open_[-1]].level >= heading.level:
+                open_.pop()
+            parents.append(open_[-1] if open_ else -1)
+            open_.append(number)
+        return parents
 
     def _checked(self, offset: int) -> int:
         return whole("offset", offset, 0, most=len(self.text))
@@ -95,7 +136,9 @@ def read(path: str | os.PathLike[str], *, limits: Limits = DEFAULT) -> Document:
         raise unreadable(source, refusal.reason, refusal.repair) from None
     except OSError as error:
         raise unreadable(source, error.strerror or str(error)) from None
-    return Document(parsed.text, source, parsed.pages, parsed.title, parsed.replaced, kind)
+    return Document(
+        parsed.text, source, parsed.pages, parsed.title, parsed.replaced, kind, headings=parsed.headings
+    )
 
 
 def read_stream(file: BinaryIO, *, limits: Limits = DEFAULT) -> Document:

@@ -10,7 +10,7 @@ import sys
 from contextlib import suppress
 from importlib import import_module
 
-from longspan.text.files.parsed import Refusal
+from longspan.text.files.parsed import MOST_HEADINGS, Refusal
 
 KINDS = ("html", "pdf", "docx")
 _SURROGATE = re.compile("[\ud800-\udfff]")
@@ -27,7 +27,12 @@ def main() -> None:
         sys.stdin.buffer.seek(0)  # the parent has read the first bytes
         parsed = parse(sys.stdin.buffer, characters)
         text = _SURROGATE.sub("\ufffd", parsed.text)
-        answer = {"pages": parsed.pages, "title": parsed.title, "replaced": parsed.replaced}
+        answer = {
+            "pages": parsed.pages,
+            "title": parsed.title,
+            "replaced": parsed.replaced,
+            "headings": parsed.headings[:MOST_HEADINGS],
+        }
     except Refusal as refusal:
         answer = {"reason": refusal.reason, "repair": refusal.repair}
     except MemoryError:

@@ -24,6 +24,9 @@ SMALL = 1 << 20
 """Bytes up to which the ratio does not matter: empty pages pack well."""
 DEEPEST = 1000
 CHUNK = 1 << 16
+LEVELS = {str(level): level for level in range(1, 10)}
+OUTLINE = {str(level - 1): level for level in range(1, 10)}
+"""Levels as Word counts them; "9" stands for body text."""
 MAIN = "word/document.xml"
 BREAKS = {"tab": "\t", "ptab": "\t", "br": "\n", "cr": "\n", "noBreakHyphen": "\u2011"}
 
@@ -37,12 +40,13 @@ def parse(file: BinaryIO, characters: int) -> Parsed:
         with zipfile.ZipFile(file) as package:
             members = _members(package)
             main = _main(package, members)
-            body = _Body(characters)
+            body = _Body(characters, _heading_styles(package, members, posixpath.dirname(main)))
             notes = (posixpath.join(posixpath.dirname(main), f"{x}notes.xml") for x in ("foot", "end"))
             for name in (main, *notes):
                 if name in members:
                     _stream(package, members[name], body.start, body.end, body.characters)
-            return Parsed(body.flow.text, title=_title(package, members))
+            headings = tuple(body.flow.headings)
+            return Parsed(body.flow.text, title=_title(package, members), headings=headings)
     except (expat.ExpatError, LookupError) as error:  # the latter for encodings that do not exist
         raise Refusal(f"its XML is damaged ({error})", "Save it again.") from None
     except (zipfile.BadZipFile, zlib.error, EOFError, NotImplementedError, RuntimeError) as error:
@@ -98,6 +102,47 @@ def _title(package: zipfile.ZipFile, members: dict[str, zipfile.ZipInfo]) -> str
     return as_title("".join(parts))
 
 
+def _heading_styles(
+    package: zipfile.ZipFile, members: dict[str, zipfile.ZipInfo], folder: str
+) -> dict[str, int]:
+    """The levels of the paragraph styles that mark headings.
+
+    Programs in other languages name these styles differently; what they are is said in styles.xml.
+    """
+    levels = {"Title": 1, **{f"Heading{level}": level for level in range(1, 10)}}
+    style = ""
+
+    def start(name: str, attributes: dict[str, str]) -> None:
+        nonlocal style
+        if name == "style":
+            style = _value(attributes, "styleId")
+        elif name == "name":
+            kind, _, number = _value(attributes, "val").lower().partition(" ")
+            if kind in ("title", "heading"):
+                levels[style] = LEVELS.get(number, 1)
+        elif name == "basedOn" and _value(attributes, "val") in levels:
+            levels.setdefault(style, levels[_value(attributes, "val")])
+        elif name == "outlineLvl":
+            levels[style] = _level(name, attributes, {})
+
+    member = posixpath.join(folder, "styles.xml")
+    if member in members:
+        _stream(package, members[member], start)
+    return levels
+
+
+def _level(name: str, attributes: dict[str, str], styles: dict[str, int]) -> int:
+    """The level of a heading that the style or the outline level of its paragraph names; 0 of none."""
+    value = _value(attributes, "val")
+    if name == "pStyle":
+        return styles.get(value, 0)
+    return OUTLINE.get(value, 0)
+
+
+def _value(attributes: dict[str, str], key: str) -> str:
+    return next((value for name, value in attributes.items() if _local(name) == key), "")
+
+
 def _stream(
     package: zipfile.ZipFile,
     member: zipfile.ZipInfo,
@@ -148,13 +193,17 @@ def _no_doctype(*_: object) -> None:
 class _Body:
     """Running text from the elements of WordprocessingML."""
 
-    def __init__(self, characters: int) -> None:
+    def __init__(self, characters: int, styles: dict[str, int]) -> None:
         self.flow = Flow(characters)
+        self._styles = styles
         self._open = {"Fallback": 0, "t": 0, "tbl": 0}  # a fallback repeats its neighbor for old programs
 
     def start(self, name: str, attributes: dict[str, str]) -> None:
         if name in self._open:
             self._open[name] += 1
+        elif name in ("pStyle", "outlineLvl") and not self._open["Fallback"]:
+            if level := _level(name, attributes, self._styles):
+                self.flow.begin_heading(level)
         elif name in BREAKS and not self._open["Fallback"]:
             mark = BREAKS[name]
             if mark == "\n":
@@ -167,6 +216,8 @@ class _Body:
     def end(self, name: str) -> None:
         if name in self._open:
             self._open[name] -= 1
+        if name == "p":
+            self.flow.end_heading()
         if name == "p" and self._open["tbl"]:
             self.flow.space(" ")
         elif name in ("p", "tbl"):

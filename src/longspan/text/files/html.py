@@ -23,6 +23,7 @@ LINES = frozenset((
     "summary",
 ))
 # fmt: on
+HEADINGS = {f"h{level}": level for level in range(1, 7)}
 LONGEST_END = 8192
 """Characters of unfinished markup at the end of a page; the parser takes time quadratic in them."""
 _CHARSET = re.compile(rb"<meta[^>]{0,200}?charset\s{0,9}=\s{0,9}[\"']?([\w-]{1,40})", re.IGNORECASE)
@@ -40,7 +41,10 @@ def parse(file: BinaryIO, characters: int) -> Parsed:
         reason = f"it ends inside a tag or comment that began {len(page.rawdata):,} characters before"
         raise Refusal(reason, "Download or save it again.")
     page.close()
-    return Parsed(page.flow.text, title=as_title(page.title), replaced=replaced)
+    page.flow.end_heading()
+    return Parsed(
+        page.flow.text, title=as_title(page.title), replaced=replaced, headings=tuple(page.flow.headings)
+    )
 
 
 def _declared(head: bytes) -> str:
@@ -72,13 +76,17 @@ class _Page(HTMLParser):
             self._unseen, self._open["unseen"] = tag, 1
         else:
             self._border(tag)
-            if tag in ("title", "pre"):
+            if tag in HEADINGS:
+                self.flow.begin_heading(HEADINGS[tag])
+            elif tag in ("title", "pre"):
                 self._open[tag] += 1
 
     def handle_endtag(self, tag: str) -> None:
         if self._open["unseen"]:
             self._open["unseen"] -= tag == self._unseen
         else:
+            if tag in HEADINGS:
+                self.flow.end_heading()
             self._border(tag)
             if tag in ("title", "pre"):
                 self._open[tag] = max(0, self._open[tag] - 1)

@@ -10,7 +10,7 @@ from threading import Event, Timer
 from typing import BinaryIO
 
 from longspan.errors import bad, whole
-from longspan.text.files.parsed import Parsed, Refusal
+from longspan.text.files.parsed import Heading, Parsed, Refusal
 
 CHUNK = 1 << 20
 MOST = 1 << 48
@@ -90,7 +90,8 @@ def _parsed(answer: bytearray, status: int) -> Parsed:
         if "reason" in facts:
             raise Refusal(facts["reason"], facts["repair"])
         text = str(memoryview(answer)[head + 1 :], "utf-8")
-        return Parsed(text, tuple(facts["pages"]), facts["title"], facts["replaced"])
+        headings = tuple(Heading(*heading) for heading in facts["headings"])
+        return Parsed(text, tuple(facts["pages"]), facts["title"], facts["replaced"], headings)
     except (ValueError, KeyError, TypeError):
         raise Refusal("its parser ended without a sensible answer", DAMAGED) from None
 
