@@ -18,6 +18,7 @@ from longspan.text.files import plain, process
 from longspan.text.files.kinds import HEAD, kind_of
 from longspan.text.files.parsed import Heading, Parsed, Refusal, too_long
 from longspan.text.files.process import Limits
+from longspan.text.outline import outline
 
 __all__ = ["Document", "Heading", "Limits", "read", "read_many", "read_stream"]
 
@@ -136,9 +137,8 @@ def read(path: str | os.PathLike[str], *, limits: Limits = DEFAULT) -> Document:
         raise unreadable(source, refusal.reason, refusal.repair) from None
     except OSError as error:
         raise unreadable(source, error.strerror or str(error)) from None
-    return Document(
-        parsed.text, source, parsed.pages, parsed.title, parsed.replaced, kind, headings=parsed.headings
-    )
+    title, headings = outline(parsed, kind, source.suffix.lower())
+    return Document(parsed.text, source, parsed.pages, title, parsed.replaced, kind, headings)
 
 
 def read_stream(file: BinaryIO, *, limits: Limits = DEFAULT) -> Document:
@@ -147,7 +147,8 @@ def read_stream(file: BinaryIO, *, limits: Limits = DEFAULT) -> Document:
         parsed = _plain(file, "text", limits)
     except Refusal as refusal:
         raise unreadable("-", refusal.reason, refusal.repair) from None
-    return Document(parsed.text, replaced=parsed.replaced)
+    title, headings = outline(parsed, "text", "")
+    return Document(parsed.text, None, (), title, parsed.replaced, headings=headings)
 
 
 def read_many(

@@ -8,8 +8,11 @@ from longspan.text.files.plain import looks_binary
 HEAD = 8192
 # fmt: off
 PROSE = (
-    ".txt", ".text", ".rst", ".adoc", ".org", ".tex", ".log", ".csv", ".tsv", ".json", ".jsonl", ".xml",
-    ".yaml", ".yml", ".toml", ".ini", ".cfg", ".srt", ".vtt",
+    ".txt", ".text", ".rst", ".adoc", ".org", ".tex",
+)
+DATA = (
+    ".log", ".csv", ".tsv", ".json", ".jsonl", ".xml", ".yaml", ".yml", ".toml", ".ini", ".cfg", ".srt",
+    ".vtt",
 )
 CODE = (
     ".py", ".pyi", ".c", ".h", ".cc", ".cpp", ".hpp", ".cu", ".java", ".kt", ".js", ".ts", ".tsx", ".jsx",
@@ -22,7 +25,7 @@ SUFFIXES = {
     ".docx": "docx",
     **dict.fromkeys((".html", ".htm", ".xhtml"), "html"),
     **dict.fromkeys((".md", ".markdown"), "markdown"),
-    **dict.fromkeys(PROSE + CODE, "text"),
+    **dict.fromkeys(PROSE + DATA + CODE, "text"),
 }
 SIGNATURES = ((b"%PDF-", "pdf"), (b"<!doctype html", "html"), (b"<html", "html"))
 REPAIR = "Save it as text, Markdown, HTML, PDF or DOCX."

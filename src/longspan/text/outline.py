@@ -1,0 +1,33 @@
+"""The title and the headings of a file: those that its format declares, else those that its text shows."""
+
+from longspan.text.files.kinds import CODE, DATA
+from longspan.text.files.parsed import MOST_HEADINGS, Heading, Parsed
+from longspan.text.headings import headings
+from longspan.text.markup import OF_SUFFIX, markdown, plain
+from longspan.text.signatures import signatures
+from longspan.text.titles import title_of
+
+NEAR_THE_TOP = 1000
+"""Characters among which the first heading of marked up text is its title."""
+
+
+def outline(parsed: Parsed, kind: str, suffix: str) -> tuple[str | None, tuple[Heading, ...]]:
+    """The title of a document, or None, and its headings.
+
+    >>> outline(Parsed("# Fees\\n\\n## Late fees\\n"), "markdown", ".md")[1]
+    (Heading(start=0, level=1, text='Fees'), Heading(start=8, level=2, text='Late fees'))
+    """
+    text = parsed.text
+    if parsed.headings:
+        return parsed.title, parsed.headings
+    if kind == "text" and suffix in DATA:
+        return parsed.title, ()
+    if kind == "text" and suffix in CODE:
+        return parsed.title, signatures(text, suffix)
+    marks = markdown if kind == "markdown" else OF_SUFFIX.get(suffix, plain) if kind == "text" else None
+    marked = tuple(marks(text)[:MOST_HEADINGS]) if marks else ()
+    title = parsed.title or (title_of(text) if marks is plain else None)
+    if marked or marks not in (None, plain):
+        first = marked[0].text if marked and marked[0].start < NEAR_THE_TOP else None
+        return title or first, marked
+    return title, headings(text)[:MOST_HEADINGS]
