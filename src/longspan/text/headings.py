@@ -11,6 +11,7 @@ from itertools import islice
 from typing import NamedTuple
 
 from longspan.text.files.parsed import LONGEST_HEADING, Heading, as_heading
+from longspan.text.lines import blank_after, blank_before, is_phrase, line_at, may_begin, stands_alone
 from longspan.text.titles import is_firm, is_listing, is_shouted, is_title, run_in
 
 LONG_LINE = 400
@@ -86,7 +87,7 @@ def _in_lines(text: str) -> Iterator[_Candidate]:
     """Headings that begin a line."""
     indented = text.count("\n   ") > 0.35 * text.count("\n")
     loose: list[_Candidate] = []
-    done = 0
+    done = sections = 0
     for match in islice(_LINE.finditer(text), MOST_MATCHES):
         start = match.start("all")
         if start < done:
@@ -103,7 +104,15 @@ def _in_lines(text: str) -> Iterator[_Candidate]:
         else:
             number = tuple(map(int, match["number"].split(".")))
             candidate = _numbered(text, start, match.end(), number, _rank(number))
-            if not match["dot"] and len(number) == 1 and not (candidate and _stands_alone(text, candidate)):
+            margin = text[start - 1] == "\n"
+            sections += margin and len(number) == 1 and bool(candidate and candidate.text and candidate.whole)
+            if indented and not margin and len(number) == 1 and sections > 1:
+                candidate = None  # a list inside of a section
+            elif (
+                not match["dot"]
+                and len(number) == 1
+                and not (candidate and stands_alone(text, candidate.start, candidate.end))
+            ):
                 candidate = None  # a quantity or a row of a table
         if candidate:
             done = candidate.end
@@ -144,29 +153,30 @@ def _inside_a_long_line(text: str, place: int) -> bool:
 
 def _numbered(text: str, start: int, after: int, number: tuple[int, ...], rank: int) -> _Candidate | None:
     """A heading that begins with a number; without a title, the number alone."""
-    line, ended = _line(text, after)
+    line, ended = line_at(text, after)
     if is_listing(line[:LONGEST_HEADING]):
         return None
     title = ""
-    if ended and len(line) <= LONGEST_HEADING and _may_begin(text, start):
+    if ended and len(line) <= LONGEST_HEADING and may_begin(text, start):
         bare = line.rstrip(" .:")
-        alone = _blank_after(text, after + len(line))
-        phrase = alone and text[start - 1] == "\n" and _blank_before(text, start) and _is_phrase(line)
-        if phrase or is_shouted(bare) or (is_title(bare) and (alone or len(line) < 50)):
+        alone = blank_after(text, after + len(line))
+        phrase = alone and text[start - 1] == "\n" and blank_before(text, start) and is_phrase(line)
+        runs = line.rstrip().endswith(".") and run_in(line) not in ("", bare)
+        if not runs and (phrase or is_shouted(bare) or (is_title(bare) and (alone or len(line) < 50))):
             title = line
     whole = bool(title)
-    title = title or (run_in(line) if _may_begin(text, start) else "")
+    title = title or (run_in(line) if may_begin(text, start) else "")
     end = after + len(title)
     return _Candidate(start, end, rank, title and as_heading(text[start:end].rstrip(" .:")), number, whole)
 
 
 def _named(text: str, start: int, after: int, word: str, which: str) -> _Candidate | None:
     """A heading such as `CHAPTER IV`, with its title on the same line or below."""
-    if not _blank_before(text, start) or (word.lower() == "exhibit" and "." in which):
+    if not blank_before(text, start) or (word.lower() == "exhibit" and "." in which):
         return None  # "Exhibit 10.31" is the label of a filing
     number = tuple(map(int, which.split("."))) if which[0].isdigit() else ()
     rank = _RANKS[word.lower()] + 10 * (len(number) > 1)
-    line, ended = _line(text, after)
+    line, ended = line_at(text, after)
     tail = line.strip(" \t.:-–—")
     if is_listing(line[:LONGEST_HEADING].lstrip()) or (ended and _AGAIN.search(line)):
         return None
@@ -185,8 +195,8 @@ def _title_below(text: str, end: int) -> int:
     """Where the title ends that stands in a paragraph of its own below; else `end`."""
     below = re.compile(r"(?:[ \t\r]{0,40}\n){1,3}[ \t]{0,60}").match(text, end)
     if below:
-        line, whole = _line(text, below.end())
-        if whole and len(line) <= 80 and _blank_after(text, below.end() + len(line)) and line:
+        line, whole = line_at(text, below.end())
+        if whole and len(line) <= 80 and blank_after(text, below.end() + len(line)) and line:
             inside = line.rstrip(" .")
             if is_shouted(inside) or (is_title(inside) and not line.rstrip().endswith((".", ",", ";", ":"))):
                 return below.end() + len(line)
@@ -195,12 +205,12 @@ def _title_below(text: str, end: int) -> int:
 
 def _shouted(text: str, start: int) -> _Candidate | None:
     """One to three lines in capitals between blank lines."""
-    if not _blank_before(text, start):
+    if not blank_before(text, start):
         return None
     end = start
     lines: list[str] = []
     while len(lines) < 4:
-        line, whole = _line(text, end)
+        line, whole = line_at(text, end)
         if not line.strip():
             break
         if not whole:
@@ -219,9 +229,9 @@ def _shouted(text: str, start: int) -> _Candidate | None:
 
 def _at_the_margin(text: str, start: int) -> _Candidate | None:
     """A title at the left margin of a text whose paragraphs are indented."""
-    line, _ = _line(text, start)
+    line, _ = line_at(text, start)
     title = line.strip()
-    if not _blank_before(text, start) or "  " in title or not is_title(title) or title[-1] in ".,;:!?":
+    if not blank_before(text, start) or "  " in title or not is_title(title) or title[-1] in ".,;:!?":
         return None
     return _Candidate(start, start + len(title), _PLAIN, as_heading(title))
 
@@ -259,40 +269,6 @@ def _without_lists(text: str, candidates: list[_Candidate]) -> list[_Candidate]:
             run = []
         run.append(candidate)
     return kept + (run if len(run) < BARE_RUN else [])
-
-
-def _stands_alone(text: str, candidate: _Candidate) -> bool:
-    return _blank_before(text, candidate.start) and _blank_after(text, candidate.end)
-
-
-def _is_phrase(line: str) -> bool:
-    """Whether a line that stands alone is a few words rather than a sentence."""
-    return len(line.split()) <= 9 and line[0].isupper() and line.rstrip()[-1:] not in tuple(".,;:!?")
-
-
-def _line(text: str, start: int) -> tuple[str, bool]:
-    """The line from `start` on, as far as headings reach, and whether this is all of it."""
-    end = text.find("\n", start, start + 2 * LONGEST_HEADING)
-    return (
-        (text[start:end], True) if end >= 0 else (text[start : start + 2 * LONGEST_HEADING], end >= len(text))
-    )
-
-
-def _may_begin(text: str, start: int) -> bool:
-    """Whether a heading may begin here: after a blank line, the end of a sentence, or another short line."""
-    before = text[max(0, start - 2 * LONGEST_HEADING) : start].rstrip(" \t\f")[:-1]
-    last = before.rpartition("\n")[2].rstrip()
-    return len(last) < 45 or last[-1] in '.;:!?"”)'
-
-
-def _blank_before(text: str, start: int) -> bool:
-    before = text[max(0, start - LONGEST_HEADING) : start].rstrip(" \t\f")
-    return before[-1:] == "\n" and before[:-1].rstrip(" \t\r\f")[-1:] in ("\n", "")
-
-
-def _blank_after(text: str, end: int) -> bool:
-    after = text[end : end + LONGEST_HEADING].lstrip(" \t\r.:")
-    return after[:1] in ("\n", "") and after[1:].lstrip(" \t\r\f")[:1] in ("\n", "")
 
 
 def _rank(number: tuple[int, ...]) -> int:

@@ -49,8 +49,7 @@ def underlined(text: str) -> list[Heading]:
     """
     styles: dict[str, int] = {}
     headings = []
-    for start, mark, title in _above_rules(text, exactly=True):
-        style = mark + ("over" if text[max(0, start - 4) : start].strip(" \t\r\n") else "")
+    for start, style, title in _above_rules(text, exactly=True):
         headings.append(Heading(start, styles.setdefault(style, len(styles) + 1), title))
     return headings
 
@@ -107,7 +106,7 @@ def _signed(text: str, pattern: re.Pattern[str]) -> list[Heading]:
 
 
 def _above_rules(text: str, *, exactly: bool) -> Iterator[tuple[int, str, str]]:
-    """Where a title with a rule under it begins, the rule's character, and the title.
+    """Where a title with a rule under it begins, the rule's character (twice if one is above), and the title.
 
     `exactly`: the rule is at least as long as the title and not much longer, and a blank line or another rule
     stands above.
@@ -127,7 +126,7 @@ def _above_rules(text: str, *, exactly: bool) -> Iterator[tuple[int, str, str]]:
             continue
         if line[0].isspace() and not ruled:
             continue
-        yield start + len(line) - len(line.lstrip()), match[1], as_heading(title)
+        yield start + len(line) - len(line.lstrip()), match[1] * (1 + ruled), as_heading(title)
 
 
 def _fenced(text: str) -> Iterator[tuple[int, int]]:

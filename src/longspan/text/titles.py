@@ -28,7 +28,7 @@ MOST_PARAGRAPHS = 6
 LEADERS = ("...", ". . .", "…", "___", "\t")
 """What leads to a page number, or leaves room to write."""
 _PAGE = re.compile(r"[ \t]{2}\d{1,4}\Z")
-_NEXT = re.compile(r"\d (?:Section|SECTION|Article|ARTICLE) ")
+_NEXT = re.compile(r" \d{1,3} (?:Section|SECTION|Article|ARTICLE) [0-9IVX]")
 _CAPITALS = re.compile(r"(?:[A-Z][A-Z'’&/,;-]{0,30}(?![\w.]) {1,2}){1,12}+(?=[0-9]{1,2}\.|[(\"“]|[A-Z][a-z])")
 _UNTIL_STOP = re.compile(
     r"[^.:;\n\[\]]{3,90}?"
