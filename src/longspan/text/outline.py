@@ -19,7 +19,7 @@ def outline(parsed: Parsed, kind: str, suffix: str) -> tuple[str | None, tuple[H
     """
     text = parsed.text
     if parsed.headings:
-        return parsed.title, parsed.headings
+        return parsed.title or _first(parsed.headings), parsed.headings
     if kind == "text" and suffix in DATA:
         return parsed.title, ()
     if kind == "text" and suffix in CODE:
@@ -28,6 +28,11 @@ def outline(parsed: Parsed, kind: str, suffix: str) -> tuple[str | None, tuple[H
     marked = tuple(marks(text)[:MOST_HEADINGS]) if marks else ()
     title = parsed.title or (title_of(text) if marks is plain else None)
     if marked or marks not in (None, plain):
-        first = marked[0].text if marked and marked[0].start < NEAR_THE_TOP else None
-        return title or first, marked
+        return title or _first(marked), marked
     return title, headings(text)[:MOST_HEADINGS]
+
+
+def _first(marked: tuple[Heading, ...]) -> str | None:
+    """The first heading as the title, if it stands near the top and has no number."""
+    near = marked and marked[0].start < NEAR_THE_TOP and marked[0].level == 1
+    return marked[0].text if near and not marked[0].text[0].isdigit() else None

@@ -238,6 +238,29 @@ def test_word_styles_mark_headings_in_any_language(tmp_path: Path) -> None:
     assert document.headings == (Heading(0, 1, "Top"), Heading(5, 2, "Sub"), Heading(14, 2, "Own"))
 
 
+def test_the_outline_of_a_pdf_leads_to_words_on_its_pages(tmp_path: Path) -> None:
+    pytest.importorskip("pypdfium2")
+    (tmp_path / "a.pdf").write_bytes(
+        files.pdf(["One", "x\nTwo and\nmore"], marks=[("One", 0), ("two and more", 1)])
+    )
+    document = read(tmp_path / "a.pdf")
+    assert document.headings == (Heading(0, 1, "One"), Heading(7, 1, "two and more"))
+    assert document.section_of(document.text.index("x")) == ("One",)
+
+
+def test_larger_letters_are_headings_where_a_pdf_has_no_outline(tmp_path: Path) -> None:
+    pytest.importorskip("pypdfium2")
+    page = "20|A Long\n20|Title\n12|" + "Plain text in small letters.\n12|" * 9 + "\n16|Part\n12|More of it."
+    (tmp_path / "a.pdf").write_bytes(files.pdf([page], sized=True))
+    document = read(tmp_path / "a.pdf")
+    assert [(heading.level, heading.text) for heading in document.headings] == [
+        (1, "A Long Title"),
+        (2, "Part"),
+    ]
+    assert all(document.text[heading.start :].startswith(heading.text[:4]) for heading in document.headings)
+    assert document.title == "A Long Title"
+
+
 def test_lines_of_many_offsets_are_found_soon() -> None:
     document = Document("line\n" * 400_000)
     started = time.process_time()
