@@ -1,4 +1,4 @@
-"""Files to text with offsets: plain text, Markdown, HTML, PDF and DOCX."""
+"""Files to text with offsets, pages and headings."""
 
 import os
 import stat
@@ -15,14 +15,13 @@ from typing import BinaryIO
 
 from longspan.errors import DocumentError, bad, unreadable, whole
 from longspan.text.files import plain, process
-from longspan.text.files.kinds import HEAD, kind_of
+from longspan.text.files.kinds import HEAD, PARSED, kind_of
 from longspan.text.files.parsed import Heading, Parsed, Refusal, too_long
 from longspan.text.files.process import Limits
 from longspan.text.outline import outline
 
 __all__ = ["Document", "Heading", "Limits", "read", "read_many", "read_stream"]
 
-IN_A_CHILD = ("html", "pdf", "docx")
 DEFAULT = Limits()
 
 
@@ -43,7 +42,7 @@ class Document:
     replaced: int = 0
     "How many U+FFFD in the text stand for bytes that could not be decoded."
     kind: str = "text"
-    '"text", "markdown", "html", "pdf" or "docx".'
+    '"text", "markdown", "html", "pdf", "docx", "pptx", "xlsx", "odt", "rtf", "epub", "eml" or "ipynb".'
     headings: tuple[Heading, ...] = ()
     "The headings in the order of the text."
 
@@ -115,7 +114,7 @@ class Document:
 
 
 def read(path: str | os.PathLike[str], *, limits: Limits = DEFAULT) -> Document:
-    """The text of a file; HTML, PDF and DOCX are parsed in a child process, within `limits`.
+    """The text of a file; all but plain text and Markdown is parsed in a child process, within `limits`.
 
     Plain text and Markdown keep every character of the file except a byte order mark.
     """
@@ -128,7 +127,7 @@ def read(path: str | os.PathLike[str], *, limits: Limits = DEFAULT) -> Document:
                     f"its {size:,} bytes are more than {limits.bytes:,}", "Raise `bytes` of Limits."
                 )
             kind = kind_of(source, file.read(HEAD))
-            if kind in IN_A_CHILD:
+            if kind in PARSED:
                 parsed = process.parse(kind, file, size, limits)
             else:
                 file.seek(0)

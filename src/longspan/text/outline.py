@@ -1,7 +1,7 @@
 """The title and the headings of a file: those that its format declares, else those that its text shows."""
 
 from longspan.text.files.kinds import CODE, DATA
-from longspan.text.files.parsed import MOST_HEADINGS, Heading, Parsed
+from longspan.text.files.parsed import MOST_HEADINGS, Heading, Parsed, as_heading
 from longspan.text.headings import headings
 from longspan.text.markup import OF_SUFFIX, markdown, plain
 from longspan.text.signatures import signatures
@@ -9,6 +9,8 @@ from longspan.text.titles import title_of
 
 NEAR_THE_TOP = 1000
 """Characters among which the first heading of marked up text is its title."""
+
+LONGEST_ROW = 2000
 
 
 def outline(parsed: Parsed, kind: str, suffix: str) -> tuple[str | None, tuple[Heading, ...]]:
@@ -21,7 +23,7 @@ def outline(parsed: Parsed, kind: str, suffix: str) -> tuple[str | None, tuple[H
     if parsed.headings:
         return parsed.title or _first(parsed.headings), parsed.headings
     if kind == "text" and suffix in DATA:
-        return parsed.title, ()
+        return parsed.title, columns(text) if suffix in (".csv", ".tsv") else ()
     if kind == "text" and suffix in CODE:
         return parsed.title, signatures(text, suffix)
     marks = markdown if kind == "markdown" else OF_SUFFIX.get(suffix, plain) if kind == "text" else None
@@ -30,6 +32,19 @@ def outline(parsed: Parsed, kind: str, suffix: str) -> tuple[str | None, tuple[H
     if marked or marks not in (None, plain):
         return title or _first(marked), marked
     return title, headings(text)[:MOST_HEADINGS]
+
+
+def columns(text: str) -> tuple[Heading, ...]:
+    """The first row of a table as the heading of all others, if it names columns.
+
+    >>> columns("name,price\\nRose,3\\n")
+    (Heading(start=0, level=1, text='name, price'),)
+    """
+    first = text[:LONGEST_ROW].partition("\n")[0]
+    mark = max(",;\t|", key=first.count)
+    names = [name.strip(" \"'\r") for name in first.split(mark)]
+    named = len(names) > 1 and all(name and any(map(str.isalpha, name)) for name in names)
+    return (Heading(0, 1, as_heading(", ".join(names))),) if named and len(first) < LONGEST_ROW else ()
 
 
 def _first(marked: tuple[Heading, ...]) -> str | None:

@@ -5,7 +5,7 @@ from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 
 from longspan.errors import bad
-from longspan.text.files.kinds import HEAD, SUFFIXES, kind_of
+from longspan.text.files.kinds import AS_THEY_ARE, HEAD, SUFFIXES, kind_of
 from longspan.text.files.parsed import Refusal
 from longspan.text.files.plain import looks_binary
 
@@ -83,4 +83,4 @@ def _reason(path: Path) -> str | None:
         kind = kind_of(path, head)
     except Refusal as refusal:
         return refusal.reason
-    return "it looks binary" if kind in ("text", "markdown") and looks_binary(head) else None
+    return "it looks binary" if kind in AS_THEY_ARE and looks_binary(head) else None

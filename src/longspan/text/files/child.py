@@ -10,16 +10,16 @@ import sys
 from contextlib import suppress
 from importlib import import_module
 
+from longspan.text.files.kinds import PARSED
 from longspan.text.files.parsed import MOST_HEADINGS, Refusal
 
-KINDS = ("html", "pdf", "docx")
 _SURROGATE = re.compile("[\ud800-\udfff]")
 
 
 def main() -> None:
     """`child.py KIND CHARACTERS MEMORY SECONDS`: answer with the text, or with a refusal."""
     kind, characters, memory, seconds = sys.argv[1], *map(int, sys.argv[2:5])
-    assert kind in KINDS
+    assert kind in PARSED
     text = ""
     try:
         parse = import_module(f"longspan.text.files.{kind}").parse
