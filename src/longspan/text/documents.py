@@ -1,6 +1,7 @@
 """Files to text with offsets, pages and headings."""
 
 import os
+import re
 import stat
 from array import array
 from bisect import bisect_right
@@ -45,6 +46,8 @@ class Document:
     '"text", "markdown", "html", "pdf", "docx", "pptx", "xlsx", "odt", "rtf", "epub", "eml" or "ipynb".'
     headings: tuple[Heading, ...] = ()
     "The headings in the order of the text."
+    empty_pages: int = 0
+    "Pages that show something, but hold no text: `gap` says so."
 
     def __post_init__(self) -> None:
         if not isinstance(self.text, str):
@@ -80,6 +83,13 @@ class Document:
             number = self._parents[number]
         return tuple(reversed(path))
 
+    @property
+    def gap(self) -> str:
+        """What is missing from the text, or ""."""
+        if not self.empty_pages:
+            return ""
+        return f"has no text on {self.empty_pages:,} of {max(1, len(self.pages)):,} pages; try --ocr"
+
     @cached_property
     def _lines(self) -> Sequence[int]:
         """Where each line begins."""
@@ -113,11 +123,13 @@ class Document:
         return f"Document({where}{self.kind}, {len(self.text):,} characters{pages})"
 
 
-def read(path: str | os.PathLike[str], *, limits: Limits = DEFAULT) -> Document:
+def read(path: str | os.PathLike[str], *, limits: Limits = DEFAULT, ocr: bool | str = False) -> Document:
     """The text of a file; all but plain text and Markdown is parsed in a child process, within `limits`.
 
-    Plain text and Markdown keep every character of the file except a byte order mark.
+    Plain text and Markdown keep every character of the file except a byte order mark. With `ocr`, the text of
+    pictures and of PDF pages without text is recognized by tesseract; `"eng+deu"` names languages.
     """
+    languages = _languages(ocr)
     source = Path(path)
     try:
         with _opened(source) as file:
@@ -128,7 +140,7 @@ def read(path: str | os.PathLike[str], *, limits: Limits = DEFAULT) -> Document:
                 )
             kind = kind_of(source, file.read(HEAD))
             if kind in PARSED:
-                parsed = process.parse(kind, file, size, limits)
+                parsed = process.parse(kind, file, size, limits, languages)
             else:
                 file.seek(0)
                 parsed = _plain(file, kind, limits)
@@ -137,7 +149,9 @@ def read(path: str | os.PathLike[str], *, limits: Limits = DEFAULT) -> Document:
     except OSError as error:
         raise unreadable(source, error.strerror or str(error)) from None
     title, headings = outline(parsed, kind, source.suffix.lower())
-    return Document(parsed.text, source, parsed.pages, title, parsed.replaced, kind, headings)
+    return Document(
+        parsed.text, source, parsed.pages, title, parsed.replaced, kind, headings, parsed.empty_pages
+    )
 
 
 def read_stream(file: BinaryIO, *, limits: Limits = DEFAULT) -> Document:
@@ -151,14 +165,18 @@ def read_stream(file: BinaryIO, *, limits: Limits = DEFAULT) -> Document:
 
 
 def read_many(
-    paths: Iterable[str | os.PathLike[str]], *, limits: Limits = DEFAULT, workers: int = 2
+    paths: Iterable[str | os.PathLike[str]],
+    *,
+    limits: Limits = DEFAULT,
+    ocr: bool | str = False,
+    workers: int = 2,
 ) -> Iterator[Document | DocumentError]:
     """The documents in order, a few read ahead; a file that cannot be read yields its error instead."""
     ahead = 2 * whole("workers", workers, 1, most=256)
 
     def attempt(path: str | os.PathLike[str]) -> Document | DocumentError:
         try:
-            return read(path, limits=limits)
+            return read(path, limits=limits, ocr=ocr)
         except DocumentError as error:
             return error
 
@@ -174,6 +192,14 @@ def read_many(
         finally:
             for future in waiting:
                 future.cancel()
+
+
+def _languages(ocr: bool | str) -> str:
+    if isinstance(ocr, bool):
+        return "eng" if ocr else ""
+    if not isinstance(ocr, str) or not re.fullmatch(r"[A-Za-z]\w{1,20}(?:\+[A-Za-z]\w{1,20}){0,9}", ocr):
+        raise bad("ocr", 'True, False or languages such as "eng+deu"', ocr)
+    return ocr
 
 
 def _opened(path: Path) -> BinaryIO:

@@ -24,6 +24,9 @@ CODE = (
     ".erb", ".hbs", ".mustache",
 )
 # fmt: on
+PICTURE = "picture"
+RECOGNIZED = (PICTURE, "pdf")
+"""Kinds in which text may be recognized (OCR)."""
 AS_THEY_ARE = ("text", "markdown")
 """Kinds whose characters are the file's own; every other kind is parsed in a child process."""
 SUFFIXES = {
@@ -33,6 +36,7 @@ SUFFIXES = {
     ".xlsx": "xlsx",
     **dict.fromkeys((".odt", ".odp", ".ods"), "odt"),
     ".rtf": "rtf",
+    **dict.fromkeys((".png", ".jpg", ".jpeg", ".tif", ".tiff", ".bmp", ".webp"), PICTURE),
     ".epub": "epub",
     ".eml": "eml",
     ".ipynb": "ipynb",

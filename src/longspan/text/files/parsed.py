@@ -5,6 +5,7 @@ from typing import NamedTuple
 LONGEST_TITLE = 1000
 LONGEST_HEADING = 120
 MOST_HEADINGS = 100_000
+USE_OCR = "Read it with OCR: --ocr, or ocr=True in Python."
 
 
 class Heading(NamedTuple):
@@ -26,6 +27,8 @@ class Parsed(NamedTuple):
     "How many U+FFFD in the text stand for bytes that could not be decoded."
     headings: tuple[Heading, ...] = ()
     "In the order of the text."
+    empty_pages: int = 0
+    "Pages that show something, but hold no text."
 
 
 class Refusal(Exception):
