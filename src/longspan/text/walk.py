@@ -23,9 +23,9 @@ def walk(
 ) -> Iterator[Path]:
     """The files among `paths`, and the readable files in the folders among them, each once, sorted.
 
-    In folders, hidden files, links to folders, binary files, unknown suffixes and (unless `pictures`) pictures
-    are skipped; all but hidden ones are reported to `skipped(path, reason)`. Files and folders that cannot be
-    opened are reported to `failed`, or to `skipped` if that is None.
+    In folders, hidden files, links to folders, binary files and unknown suffixes are skipped, and pictures if
+    not `pictures`; all but hidden ones are reported to `skipped(path, reason)`. Files and folders that cannot
+    be opened are reported to `failed`, or to `skipped` if that is None.
     """
     if isinstance(paths, str | os.PathLike):
         raise bad("paths", "a list of paths", str(paths), "Put it into a list.")

@@ -8,7 +8,7 @@ from longspan.text.files.parsed import Refusal
 
 PROGRAM = "tesseract"
 INSTALL = "Install it: apt install tesseract-ocr, or brew install tesseract."
-SECONDS = 60
+SECONDS = 120
 """For one picture."""
 KEPT = ("PATH", "HOME", "LANG", "TESSDATA_PREFIX", "SYSTEMROOT")
 """What the program may know of the environment."""

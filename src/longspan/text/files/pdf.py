@@ -14,7 +14,7 @@ from longspan.text.files.pdf_headings import Bookmark, Line
 MOST_PAGES = 100_000
 MOST_LINES_MEASURED = 100_000
 DOTS_PER_INCH = 300
-MOST_DOTS = 40_000_000
+MOST_DOTS = 12_000_000
 BETWEEN_PAGES = "\n\n"
 _HYPHENS = "\ufffe\x02"
 """How PDFium writes a hyphen at the end of a line inside a word."""
