@@ -56,11 +56,11 @@ def pdf(
         first = len(bodies) + 2
         bodies[0] = bodies[0].replace(b" >>", b" /Outlines %d 0 R >>" % (first - 1))
         bodies.append(b"<< /First %d 0 R /Last %d 0 R >>" % (first, first + len(marks) - 1))
-        for i, (name, page) in enumerate(marks):
+        for i, (name, number) in enumerate(marks):
             following = b"/Next %d 0 R" % (first + i + 1) if i + 1 < len(marks) else b""
             bodies.append(
                 b"<< /Title (%b) /Parent %d 0 R %b /Dest [%d 0 R /Fit] >>"
-                % (name.encode("latin-1"), first - 1, following, 5 + 2 * page)
+                % (name.encode("latin-1"), first - 1, following, 5 + 2 * number)
             )
     return objects(bodies, b"/Info 4 0 R")
 
