@@ -44,6 +44,7 @@ _LINE = re.compile(
     r"|(?<=\n)(?P<left>[A-Z])(?=[^\n]{2,70}\n\r?\n[ \t]{2,8}\S)"
     r")"
 )
+_BELOW = re.compile(r"(?:[ \t\r]{0,40}\n){1,3}[ \t]{0,60}")
 _AGAIN = re.compile(rf"\b(?:{_WORDS}) (?:\d|[A-Z]\b|[IVX]{{1,6}}\b)")
 _IN_SENTENCES = (
     re.compile(
@@ -193,7 +194,7 @@ def _named(text: str, start: int, after: int, word: str, which: str) -> _Candida
 
 def _title_below(text: str, end: int) -> int:
     """Where the title ends that stands in a paragraph of its own below; else `end`."""
-    below = re.compile(r"(?:[ \t\r]{0,40}\n){1,3}[ \t]{0,60}").match(text, end)
+    below = _BELOW.match(text, end)
     if below:
         line, whole = line_at(text, below.end())
         if whole and len(line) <= 80 and blank_after(text, below.end() + len(line)) and line:
@@ -216,7 +217,7 @@ def _shouted(text: str, start: int) -> _Candidate | None:
         if not whole:
             return None
         lines.append(line.strip())
-        end += len(line) + 1
+        end += len(line) + 1 + (text[end + len(line) : end + len(line) + 1] == "\r")
     joined = " ".join(lines)
     if len(lines) > 3 or not is_shouted(joined) or is_listing(joined) or is_firm(joined):
         return None
