@@ -130,7 +130,7 @@ def _in_sentences(text: str) -> Iterator[_Candidate]:
     """Headings inside of long lines: what follows a sentence, begins with a number and is a title."""
     for match in islice(_IN_SENTENCES[0].finditer(text), MOST_MATCHES):
         start, after = match.span()
-        before = _BEFORE.search(text, max(0, start - 24), start)
+        before = _BEFORE.search(text, max(0, start - 24), start) if text[start - 1] == " " else None
         if before is None or not _inside_a_long_line(text, start):
             continue
         start = before.start("word") if before["word"] else start
@@ -157,8 +157,10 @@ def _numbered(text: str, start: int, after: int, number: tuple[int, ...], rank: 
     line, ended = line_at(text, after)
     if is_listing(line[:LONGEST_HEADING]):
         return None
+    if not may_begin(text, start):
+        return _Candidate(start, after, rank, "", number)
     title = ""
-    if ended and len(line) <= LONGEST_HEADING and may_begin(text, start):
+    if ended and len(line) <= LONGEST_HEADING:
         bare = line.rstrip(" .:")
         alone = blank_after(text, after + len(line))
         phrase = alone and text[start - 1] == "\n" and blank_before(text, start) and is_phrase(line)
@@ -166,7 +168,7 @@ def _numbered(text: str, start: int, after: int, number: tuple[int, ...], rank: 
         if not runs and (phrase or is_shouted(bare) or (is_title(bare) and (alone or len(line) < 50))):
             title = line
     whole = bool(title)
-    title = title or (run_in(line) if may_begin(text, start) else "")
+    title = title or run_in(line)
     end = after + len(title)
     return _Candidate(start, end, rank, title and as_heading(text[start:end].rstrip(" .:")), number, whole)
 
