@@ -119,7 +119,7 @@ class _Rows:
         self._value: list[str] = []
         self._inside = False
         self._count = 0
-        self._kinds: set[str] = set()  # of the cells in the first row
+        self._kinds: list[str] = []  # of the cells in the first row
 
     def start(self, name: str, attributes: dict[str, str]) -> None:
         if name == "c":
@@ -137,11 +137,11 @@ class _Rows:
         self._inside = False
         if name == "c":
             if not self._count:
-                self._kinds.add(self._kind)
+                self._kinds.append(self._kind)
             self._flow.words(self._shown("".join(self._value)))
             self._flow.space("\t")
         elif name == "row":
-            self._flow.end_heading(keep=self._kinds <= TEXTS)  # the names of columns
+            self._flow.end_heading(keep=len(self._kinds) > 1 and TEXTS.issuperset(self._kinds))
             self._flow.lines(1)
             self._count += 1
             if self._count > MOST_ROWS:
