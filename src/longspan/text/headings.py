@@ -44,6 +44,7 @@ _LINE = re.compile(
     r"|(?<=\n)(?P<left>[A-Z])(?=[^\n]{2,70}\n\r?\n[ \t]{2,8}\S)"
     r")"
 )
+_BELOW = re.compile(r"(?:[ \t\r]{0,40}\n){1,3}[ \t]{0,60}")
 _AGAIN = re.compile(rf"\b(?:{_WORDS}) (?:\d|[A-Z]\b|[IVX]{{1,6}}\b)")
 _IN_SENTENCES = (
     re.compile(
@@ -129,7 +130,7 @@ def _in_sentences(text: str) -> Iterator[_Candidate]:
     """Headings inside of long lines: what follows a sentence, begins with a number and is a title."""
     for match in islice(_IN_SENTENCES[0].finditer(text), MOST_MATCHES):
         start, after = match.span()
-        before = _BEFORE.search(text, max(0, start - 24), start)
+        before = _BEFORE.search(text, max(0, start - 24), start) if text[start - 1] == " " else None
         if before is None or not _inside_a_long_line(text, start):
             continue
         start = before.start("word") if before["word"] else start
@@ -156,8 +157,10 @@ def _numbered(text: str, start: int, after: int, number: tuple[int, ...], rank: 
     line, ended = line_at(text, after)
     if is_listing(line[:LONGEST_HEADING]):
         return None
+    if not may_begin(text, start):
+        return _Candidate(start, after, rank, "", number)
     title = ""
-    if ended and len(line) <= LONGEST_HEADING and may_begin(text, start):
+    if ended and len(line) <= LONGEST_HEADING:
         bare = line.rstrip(" .:")
         alone = blank_after(text, after + len(line))
         phrase = alone and text[start - 1] == "\n" and blank_before(text, start) and is_phrase(line)
@@ -165,7 +168,7 @@ def _numbered(text: str, start: int, after: int, number: tuple[int, ...], rank: 
         if not runs and (phrase or is_shouted(bare) or (is_title(bare) and (alone or len(line) < 50))):
             title = line
     whole = bool(title)
-    title = title or (run_in(line) if may_begin(text, start) else "")
+    title = title or run_in(line)
     end = after + len(title)
     return _Candidate(start, end, rank, title and as_heading(text[start:end].rstrip(" .:")), number, whole)
 
@@ -193,7 +196,7 @@ def _named(text: str, start: int, after: int, word: str, which: str) -> _Candida
 
 def _title_below(text: str, end: int) -> int:
     """Where the title ends that stands in a paragraph of its own below; else `end`."""
-    below = re.compile(r"(?:[ \t\r]{0,40}\n){1,3}[ \t]{0,60}").match(text, end)
+    below = _BELOW.match(text, end)
     if below:
         line, whole = line_at(text, below.end())
         if whole and len(line) <= 80 and blank_after(text, below.end() + len(line)) and line:
@@ -216,7 +219,7 @@ def _shouted(text: str, start: int) -> _Candidate | None:
         if not whole:
             return None
         lines.append(line.strip())
-        end += len(line) + 1
+        end += len(line) + 1 + (text[end + len(line) : end + len(line) + 1] == "\r")
     joined = " ".join(lines)
     if len(lines) > 3 or not is_shouted(joined) or is_listing(joined) or is_firm(joined):
         return None

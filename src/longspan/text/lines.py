@@ -15,10 +15,9 @@ def is_phrase(line: str) -> bool:
 
 def line_at(text: str, start: int) -> tuple[str, bool]:
     """The line from `start` on, as far as headings reach, and whether this is all of it."""
-    end = text.find("\n", start, start + 2 * LONGEST_HEADING)
-    return (
-        (text[start:end], True) if end >= 0 else (text[start : start + 2 * LONGEST_HEADING], end >= len(text))
-    )
+    reach = start + 2 * LONGEST_HEADING
+    end = text.find("\n", start, reach)
+    return (text[start:end].removesuffix("\r"), True) if end >= 0 else (text[start:reach], reach >= len(text))
 
 
 def may_begin(text: str, start: int) -> bool:

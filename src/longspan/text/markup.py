@@ -23,7 +23,7 @@ def markdown(text: str) -> list[Heading]:
     """Headings after `#` and above `===` or `---`, outside of fenced code.
 
     >>> markdown("# One\\n\\n```\\n# no heading\\n```\\n\\nTwo\\n---\\n")
-    [Heading(start=0, level=1, text='One'), Heading(start=33, level=2, text='Two')]
+    [Heading(start=0, level=1, text='One'), Heading(start=29, level=2, text='Two')]
     """
     shifted = "\n" + text
     fences = list(_fenced(shifted))
@@ -58,7 +58,7 @@ def equals_signs(text: str) -> list[Heading]:
     """Headings of wikis: `== Title ==`, also with spaces between the signs.
 
     >>> equals_signs("A\\n\\n = = Rome = = \\n\\n= = = Baths = = =\\n")
-    [Heading(start=4, level=1, text='Rome'), Heading(start=18, level=2, text='Baths')]
+    [Heading(start=4, level=1, text='Rome'), Heading(start=19, level=2, text='Baths')]
     """
     signs = [(match, match[1].count("=")) for match in islice(_EQUALS.finditer("\n" + text), MOST_HEADINGS)]
     least = min((count for _, count in signs), default=1)

@@ -74,7 +74,7 @@ def is_shouted(line: str) -> bool:
     words = line.split()
     return (
         letters >= 4
-        and any(word not in ("BETWEEN", "AMONG", "AND", "BY", "THE") for word in words)
+        and any(word.strip(".:,-") not in ("BETWEEN", "AMONG", "AND", "BY", "THE", "") for word in words)
         and letters >= 0.75 * (len(line) - len(words) + 1)
         and len(words) <= MOST_WORDS
         and max(map(len, words)) >= 4

@@ -74,6 +74,9 @@ def test_a_workbook_gives_rows_with_dates_numbers_and_texts(tmp_path: Path) -> N
     document = opened(tmp_path, "a.xlsx", packages.xlsx({"Prices": row, "More": inline}, ["a text"]))
     assert document.text == "Prices\na text\t2026-01-31\t1.5\tTRUE\n\nMore\nin line\t2"
     assert [heading.text for heading in document.headings] == ["Prices", "More"]
+    names = '<row><c t="s"><v>0</v></c><c t="s"><v>1</v></c></row>'
+    document = opened(tmp_path, "b.xlsx", packages.xlsx({"Prices": names + row}, ["Name", "Price"]))
+    assert document.section_of(len(document)) == ("Prices", "Name Price")
 
 
 def test_rich_text_gives_what_is_shown(tmp_path: Path) -> None:

@@ -77,6 +77,17 @@ def test_a_contract_has_articles_clauses_and_exhibits() -> None:
     ]
 
 
+@pytest.mark.parametrize("text", [CONTRACT, RFC])
+def test_line_endings_do_not_matter(text: str) -> None:
+    windows = text.replace("\n", "\r\n")
+    assert outline(windows) == outline(text)
+    assert title_of(windows) == title_of(text)
+
+
+def test_a_heading_may_end_the_text() -> None:
+    assert outline("1. Fees\n\nThey are due.\n\n2. Term") == [(1, "1. Fees"), (1, "2. Term")]
+
+
 def test_a_contract_that_lost_its_lines_keeps_its_clauses() -> None:
     flat = " ".join((CONTRACT + BODY * 5).split())
     assert [text for _, text in outline(flat)] == [

@@ -55,13 +55,13 @@ class Flow:
         self.end_heading()
         self._heading = level, len(self._parts)
 
-    def end_heading(self) -> None:
-        """The heading, if one is open, ends here; without words it is none."""
+    def end_heading(self, keep: bool = True) -> None:
+        """The heading, if one is open, ends here; without words, or if it is not kept, it was none."""
         if self._heading is None:
             return
         level, first = self._heading
         self._heading = None
-        parts = "".join(self._parts[first:]).lstrip()
+        parts = "".join(self._parts[first:]).lstrip() if keep else ""
         if (text := as_heading(parts)) and len(parts) <= LONGEST_IN_MARKUP:
             self.headings.append(Heading(self._size - len(parts), level, text))
 

@@ -52,7 +52,7 @@ class _Body:
             self._open[name] -= 1
         if name == "h":
             self.flow.end_heading()
-        if name in ("p", "h") and self._open["table-cell"]:
+        if name in ("p", "h") and (self._open["table-cell"] or self._open["p"]):  # or in a note
             self.flow.space(" ")
         elif name in ("p", "h", "table", "page"):
             self.flow.lines(2)

@@ -1,4 +1,4 @@
-"""XLSX: the rows of a workbook as lines, cells separated by tabs; each sheet has its name as a heading."""
+"""XLSX: the rows of a workbook as lines; the names of sheets and of columns are headings."""
 
 import re
 from datetime import datetime, timedelta
@@ -14,6 +14,8 @@ DATES = frozenset((*range(14, 23), *range(45, 48)))
 """Number formats that every workbook knows and that show dates or times."""
 _OF_DATES = re.compile(r"[ymdhs]", re.IGNORECASE)
 _NO_FORMAT = re.compile(r"\"[^\"]{0,99}\"|\[[^\]]{0,99}\]|\\\\.")
+TEXTS = frozenset(("s", "str", "inlineStr"))
+"""Kinds of cells that hold texts."""
 EPOCH = datetime(1899, 12, 30)
 
 
@@ -117,11 +119,14 @@ class _Rows:
         self._value: list[str] = []
         self._inside = False
         self._count = 0
+        self._kinds: list[str] = []  # of the cells in the first row
 
     def start(self, name: str, attributes: dict[str, str]) -> None:
         if name == "c":
             self._kind, self._style = attributes.get("t", "n"), attributes.get("s", "")
             self._value.clear()
+        elif name == "row" and not self._count:
+            self._flow.begin_heading(2)
         self._inside = name in ("v", "t")
 
     def characters(self, text: str) -> None:
@@ -131,9 +136,12 @@ class _Rows:
     def end(self, name: str) -> None:
         self._inside = False
         if name == "c":
+            if not self._count:
+                self._kinds.append(self._kind)
             self._flow.words(self._shown("".join(self._value)))
             self._flow.space("\t")
         elif name == "row":
+            self._flow.end_heading(keep=len(self._kinds) > 1 and TEXTS.issuperset(self._kinds))
             self._flow.lines(1)
             self._count += 1
             if self._count > MOST_ROWS:
