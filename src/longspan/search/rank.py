@@ -102,7 +102,8 @@ def _by_tokens(
 
     term_of = np.array([_term_at(query.terms, start) for start in vectors.offsets[:, 0]], np.int64)
     content = term_of >= 0
-    weights = query.said.rarity_inside[term_of][:, owner].T * content  # (n, Q)
+    rarity = np.vstack((query.said.rarity_inside, np.zeros(len(view.entries))))  # the last is of no term
+    weights = rarity[term_of][:, owner].T  # (n, Q)
     weights[weights.sum(1) == 0] = 1.0
     read = view.read[rows]
     near = np.where(read[:, None], view.vectors[np.where(read, rows, 0)].astype(np.float32), 0)
