@@ -5,6 +5,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from contextlib import nullcontext, suppress
 from dataclasses import replace
 from functools import cached_property
+from itertools import pairwise
 from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING, Self, TypeVar
@@ -381,7 +382,7 @@ def _cut(document: Document, content: bytes) -> tuple[Entry, list[Row]]:
     )
     return entry, [
         Row(start, document.line_of(start), "\n".join(document.section_of(start)), text[start:end])
-        for start, end in zip(starts, [*starts[1:], len(text)], strict=True)
+        for start, end in pairwise((*starts, len(text)))  # none of a blank text
     ]
 
 
