@@ -126,7 +126,7 @@ def _by_tokens(
 
 
 def token_products(view: "View", vectors: "QueryVectors", place: IntArray) -> tuple[FloatArray, FloatArray]:
-    """The cosines of some tokens of the index with those of the query, (n, Q), and how much they count, (n,)."""
+    """The cosines (n, Q) of some tokens of the index with those of the query, and how much each counts."""
     from longspan.search.late_interaction import max_sim
     from longspan.search.token_codes import unpack
 
@@ -172,7 +172,7 @@ def _documents_by_meaning(view: "View", query: Signals, rows: IntArray) -> Float
 
 
 def cosines(view: "View", vector: FloatArray) -> FloatArray:
-    """(rows,): the product of every row with the query, to half precision; 0 for those that have no vector."""
+    """(rows,): the product of every row with the query, to half precision; 0 where there is no vector."""
     result = np.zeros(len(view.owner), np.float32)
     result[: len(view.vectors)] = products(view.vectors, vector)[: len(result)]
     return result
