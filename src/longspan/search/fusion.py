@@ -11,7 +11,7 @@ from collections.abc import Mapping, Sequence
 
 import numpy as np
 
-from longspan.shapes import FloatArray
+from longspan.shapes import BoolArray, FloatArray, IntArray
 
 MEANING = ("cosine", "inside_cosine", "document_cosine")
 """Cosines: with the query, with its words weighed by their rarity inside of the document, of the document."""
@@ -44,25 +44,45 @@ def wants(query: str, text: str) -> float:
     return (0.5 if _NUMBER.search(text) else -0.5) if _WANTS_NUMBER.search(query) else 0.0
 
 
+_KINDS = np.array(
+    [
+        c.isupper() + 2 * c.isdigit() + 4 * (not c.isalnum() and not c.isspace()) + 8 * c.isspace()
+        for c in map(chr, range(0x250))
+    ],
+    np.uint8,
+)
+"""What the characters of most alphabets are: capitals 1, digits 2, punctuation 4, white space 8."""
+
+
 def shapes(query: str, texts: Sequence[str], positions: FloatArray) -> dict[str, FloatArray]:
     """What the look of passages says, whatever they are about: title pages, lists and tables look different.
 
-    `positions` are the places of passages in their documents, from 0 to 1.
+    `positions` are the places of passages in their documents, from 0 to 1; texts are not empty.
     """
-    wants_name = bool(_WANTS_NAME.search(query))
-    rows = np.zeros((len(texts), 6))
-    for row, text in zip(rows, texts, strict=True):
-        size, words = max(1, len(text)), text.split()
-        capitalized = sum(word[:1].isupper() for word in words) / max(1, len(words))
-        row[:] = (
-            sum(map(str.isupper, text)) / size,
-            capitalized,
-            sum(map(str.isdigit, text)) / size,
-            1 - (sum(map(str.isalnum, text)) + sum(map(str.isspace, text))) / size,
-            wants(query, text),
-            wants_name and capitalized,
-        )
-    columns = (positions, positions == 0, *rows.T)
+    points = np.frombuffer("".join(f" {text}" for text in texts).encode("utf-32-le", "surrogatepass"), "<u4")
+    kinds = np.append(_KINDS, 0).astype(np.uint8)[np.minimum(points, len(_KINDS))]
+    sizes = np.array([len(text) + 1 for text in texts])
+    begins = np.cumsum(sizes) - sizes
+
+    def count(marks: BoolArray) -> IntArray:
+        return np.add.reduceat(marks, begins, dtype=np.int64)
+
+    upper, digit, other, space = ((kinds & bit) > 0 for bit in (1, 2, 4, 8))
+    starts = np.append(False, space[:-1]) & ~space
+    capitalized = count(starts & upper) / np.maximum(1, count(starts))
+    asked = _WANTS_NUMBER.search(query)
+    columns = (
+        positions,
+        positions == 0,
+        count(upper) / sizes,
+        capitalized,
+        count(digit) / sizes,
+        count(other) / sizes,
+        np.array([0.5 if _NUMBER.search(text) else -0.5 for text in texts])
+        if asked
+        else np.zeros(len(texts)),
+        capitalized if _WANTS_NAME.search(query) else np.zeros(len(texts)),
+    )
     return dict(zip(SHAPE, columns, strict=True))
 
 
@@ -193,7 +213,7 @@ CONFIDENCE: dict[str, dict[str, float]] = {
 }
 """Logistic regression on what is known of the best candidate: whether there is an answer at all."""
 ANSWERED = 0.34
-"""The confidence below which the best passages are not called an answer; a tenth of those that are is lost."""
+"""The confidence below which the best passages are not called an answer: a tenth of the answers is lost."""
 DOCUMENT_MEANING = 0.5
 """How much the meaning of a document counts beside its words."""
 
