@@ -131,7 +131,7 @@ def _by_tokens(
     starts, ends = view.token_spans
     starts, ends = starts[rows], ends[rows]
     held = ends > starts
-    sums = {name: np.zeros(len(rows)) for name in fusion.TOKENS}
+    sums: dict[str, FloatArray] = {name: np.zeros(len(rows)) for name in fusion.TOKENS}
     if held.any():
         sizes = (ends - starts)[held]
         begins = np.cumsum(sizes) - sizes
