@@ -19,7 +19,7 @@ from longspan.search.query import Query
 from longspan.search.results import Hits
 from longspan.search.store import Entry, File, Row, Store
 from longspan.search.update import Report, digest, fingerprint, is_gone, listed, stamp_of, within
-from longspan.search.view import View, check_options
+from longspan.search.view import Rerank, View, check_options
 from longspan.text.documents import Document, read_many
 from longspan.text.passages import tile
 from longspan.text.walk import walk
@@ -292,6 +292,7 @@ class Index:
         by: str = "passage",
         inside: str | Path | Iterable[str | Path] | None = None,
         min_score: float | None = None,
+        rerank: Rerank | None = None,
     ) -> Hits:
         """The `top` passages that answer `query` best, only from the files or folders `inside` unless None.
 
@@ -299,6 +300,8 @@ class Index:
         by="document" ranks documents as wholes and shows the best passage of each. "Exact phrases", -words,
         file:*.pdf, type:pdf, before:2024-05 and after:2023 in the query narrow the search. Hits below
         `min_score` are left out; `hits.answered` says whether the best is good enough to be called an answer.
+        `rerank` gives the best candidates their final scores: a function of pairs (query, passage), such as
+        the `predict` of a cross-encoder.
         """
         check_options(query, top, mode, by)
         asked = Query.parse(query)
@@ -307,7 +310,7 @@ class Index:
             return Hits(query, [])
         vectors = None if mode == "bm25" or not self._view().n_read else self._query_vectors(asked.text)
         with self._store.db.snapshot(), self._store.db.sound():
-            hits = self._view().search(asked, vectors, top, mode=mode, by=by, roots=roots)
+            hits = self._view().search(asked, vectors, top, mode=mode, by=by, roots=roots, rerank=rerank)
         kept = [hit for hit in hits if min_score is None or hit.score >= min_score]
         return Hits(
             query, kept, answered=hits.answered and bool(kept), read=self.share_read, asked=asked.text
