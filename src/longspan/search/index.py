@@ -328,10 +328,11 @@ class Index:
 
     def _view(self) -> View:
         """The current state of the index, whichever process wrote last."""
-        version = self._store.db.version
-        if self._last is None or version != self._last[0]:
-            with self._store.db.sound():
-                self._last = version, View(self._store)
+        with self._store.db.snapshot():
+            version = self._store.db.version
+            if self._last is None or version != self._last[0]:
+                with self._store.db.sound():
+                    self._last = version, View(self._store)
         return self._last[1]
 
     @property
