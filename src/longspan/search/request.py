@@ -25,10 +25,12 @@ class Request:
     paths: list[str] = field(default_factory=list)
     "Absolute; only files in these are searched, all if there are none."
     filters: str = ""
-    "Filters such as file:*.pdf that are added to every query."
+    "Filters such as file:*.pdf that are put before every query."
     min_score: float | None = None
     context: int | None = None
     "Lines around the answer."
+    now: bool = False
+    "Answer from what the model has read so far, and by words from the rest."
     many: bool = False
     "Print each query above its results, or one JSON object on each line."
     json: bool = False
@@ -96,7 +98,7 @@ def answer(index: "Index", request: Request, report: "Report | None" = None) -> 
 
 
 def _asked(request: Request, query: str) -> str:
-    return f"{query} {request.filters}".strip()
+    return f"{request.filters} {query}".strip()
 
 
 def _as_json(index: "Index", request: Request, query: str, hits: "Hits", report: "Report | None") -> str:
@@ -154,7 +156,7 @@ def surroundings(text: str, begin: int, end: int, lines: int) -> tuple[int, int]
     >>> surroundings("one\\ntwo\\nthree\\nfour", 8, 13, 1)
     (4, 18)
     """
-    first, last = begin, end
+    first, last = begin, end - 1
     for _ in range(lines + 1):
         first = text.rfind("\n", 0, max(first, 0))
         last = text.find("\n", last + 1) if 0 <= last < len(text) else -1

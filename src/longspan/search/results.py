@@ -146,7 +146,7 @@ class Hits(Sequence[Hit]):
         return "\n\n".join([*self.notes(), *self.lines()])
 
     def notes(self, query: str | None = None) -> list[str]:
-        """What is to be said before the hits: that they are no answers to the query, or that there are none."""
+        """What is said before the hits: that they are no answers to the query, or that there are none."""
         quoted = repr(printable(self.query if query is None else query))
         if not self._hits:
             return [f"nothing found for {quoted}"]
