@@ -40,9 +40,8 @@ def show(folder: Path, as_json: bool) -> int:
         return 0
     print(f"{folder}: {state.files} files, {state.passages} passages, {state.read:.0%} read by the model")
     print(f"model: {state.model or 'none yet'}")
-    print(
-        f"space: {', '.join(f'{name} {size(count)}' for name, count in sizes.items())}; all {size(state.bytes)}"
-    )
+    kinds = ", ".join(f"{name} {size(count)}" for name, count in sizes.items())
+    print(f"space: {kinds}; all {size(state.bytes)}")
     for record in records:
         how = "read" if record.read else "words only so far"
         print(f"{size(record.bytes)}\t{record.passages} passages\t{how}\t{printable(record.file)}")

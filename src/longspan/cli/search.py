@@ -2,8 +2,6 @@
 
 import argparse
 import os
-import sys
-from pathlib import Path
 from typing import TYPE_CHECKING, cast
 
 from longspan.cli import terminal
@@ -150,7 +148,7 @@ def _search(index: "Index", request: "Request") -> "tuple[Reply, int]":
 
 
 def _add(index: "Index", request: "Request") -> "tuple[Report | None, bool]":
-    """Add the words of new files; what was done, None if nothing could be, and whether the user stopped it."""
+    """Add the words of new files: what was done, None if nothing could be, and whether the user ended it."""
     from longspan.search.lock import Busy
 
     if not request.paths:
@@ -176,9 +174,7 @@ def _read(index: "Index", request: "Request", unread: int, report: "Report | Non
 
     if terminal.is_terminal() and not request.json and not request.many and request.mode != "dense":
         print(answer(index, request).out, end="\n\n", flush=True)
-        say(
-            f"by words so far; the model is reading {terminal.size(unread)} (Ctrl-C ends it, --now leaves it out)."
-        )
+        say(f"by words so far; the model is reading {terminal.size(unread)} (--now leaves it out).")
     try:
         reading = index.embed(wait=WAIT)
     except Busy:

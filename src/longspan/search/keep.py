@@ -1,7 +1,7 @@
-"""A warm process for searches, and how to talk to it: one JSON message each way over a socket of the user's own.
+"""A warm process for searches, and how to talk to it: one JSON message each way over a private socket.
 
 The socket lies in a folder that only the user may enter, and both sides ask the system who the other is. The
-client needs neither torch nor numpy; whenever anything is not as it should be, it returns None, and the caller
+client needs neither torch nor numpy; whenever anything is not as it should be, it gives up, and the caller
 searches in the ordinary way.
 """
 
@@ -68,7 +68,7 @@ def socket_path(own: dict[str, str], create: bool = False) -> Path:
 
 
 def ask(own: dict[str, str], request: Request, minutes: int) -> Reply | None:
-    """The answer of a warm process, which then waits for some minutes; None if it cannot answer, or is not there."""
+    """The answer of a warm process, which then waits for some minutes; None if there is no answer."""
     with suppress(OSError, LongspanError):
         reply = exchange(socket_path(own), {"identity": own, "request": asdict(request), "minutes": minutes})
         if reply is not None and "reply" in reply:
