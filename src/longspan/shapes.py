@@ -14,5 +14,6 @@ import numpy.typing as npt
 IntArray: TypeAlias = npt.NDArray[np.signedinteger[Any]]
 BoolArray: TypeAlias = npt.NDArray[np.bool_]
 FloatArray: TypeAlias = npt.NDArray[np.floating[Any]]
+ByteArray: TypeAlias = npt.NDArray[np.uint8]
 Vector: TypeAlias = np.ndarray[tuple[int], np.dtype[np.float32]]
 Matrix: TypeAlias = np.ndarray[tuple[int, int], np.dtype[np.float32]]

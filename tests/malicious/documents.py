@@ -7,6 +7,7 @@ import zlib
 from collections.abc import Mapping
 from pathlib import Path
 
+from unit.text import packages as office
 from unit.text.files import NAMESPACE, docx, objects, paragraph, pdf, stream, zipped
 
 LAUGHS = "".join(f'<!ENTITY l{i} "{f"&l{i - 1};" * 10}">' for i in range(1, 12))
@@ -80,6 +81,77 @@ def _flagged(data: bytes) -> bytes:
 def _method(data: bytes) -> bytes:
     place = data.index(b"PK\1\2")
     return data[: place + 10] + b"\x63\0" + data[place + 12 :]
+
+
+def other_packages() -> dict[str, bytes]:
+    """Files of other office formats, and books, that no program would write."""
+    doctype = f'<!DOCTYPE x [<!ENTITY l0 "ha">{LAUGHS}]>'
+    external = '<!DOCTYPE x [<!ENTITY e SYSTEM "file:///etc/passwd">]>'
+    row = '<row><c t="s"><v>0</v></c></row>'
+    deep = "<text:p>" * 50_000 + "</text:p>" * 50_000
+    climb = zipped({"META-INF/container.xml": "<rootfile full-path='../../etc/passwd'/>"})
+    return {
+        "laughs.odt": office.odt("<text:p>&l11;</text:p>", prolog=doctype),
+        "an external entity.odt": office.odt("<text:p>&e;</text:p>", prolog=external),
+        "deep.odt": office.odt(deep),
+        "spaces.odt": office.odt("<text:p>" + " " * len(ZEROS) + "</text:p>"),
+        "cut off.odt": office.odt("<text:p>fine</text:p>")[:200],
+        "zeros.ods": zipped({"content.xml": ZEROS}),
+        "laughs.xlsx": office.xlsx({"a": "<row><c><v>&l11;</v></c></row>"}, prolog=doctype),
+        "rows.xlsx": office.xlsx({"a": row * 3_000_000}),
+        "zeros.xlsx": zipped({"xl/workbook.xml": ZEROS}),
+        "broken.xlsx": office.xlsx({"a": "<row><c>"}),
+        "many strings.xlsx": office.xlsx({"a": ""}, ["a"] * 6_000_000),
+        "laughs.pptx": zipped({"ppt/presentation.xml": f"{doctype}<x>&l11;</x>"}),
+        "deep.pptx": office.pptx(["<p:sp>" * 50_000 + "</p:sp>" * 50_000]),
+        "broken.pptx": office.pptx(["<p:sp>"]),
+        "no zip.pptx": NOISE,
+        "a path that climbs.epub": climb,
+        "no contents.epub": zipped({"mimetype": "application/epub+zip"}),
+        "laughs.epub": zipped({"META-INF/container.xml": f"{doctype}<rootfile full-path='&l11;'/>"}),
+        "zeros.epub": zipped({"META-INF/container.xml": "<rootfile full-path='a'/>", "a": ZEROS}),
+        "cut off.epub": office.epub({"a": "x"})[:300],
+    }
+
+
+def other_texts() -> dict[str, bytes]:
+    """Mails, notebooks and rich text: refused or read, but soon."""
+    part = b"Content-Type: multipart/mixed; boundary=%b\n\n--%b\n"
+    nested = b"".join(part % (b"b%d" % i, b"b%d" % i) for i in range(3000))
+    header = b"Subject: " + b"=?utf-8?q?a?= " * 200_000 + b"\n\nx"
+    garbage = b"Content-Type: text/plain; charset=zip\nContent-Transfer-Encoding: base64\n\n" + NOISE
+    parts = b"Content-Type: multipart/mixed; boundary=b\n\n" + b"--b\n\nx\n" * 200_000
+    inside = b"Content-Type: message/rfc822\n\n" * 3000
+    return {
+        "nested parts.eml": nested,
+        "a long header.eml": header,
+        "base64 of garbage.eml": garbage,
+        "many parts.eml": parts,
+        "mails in mails.eml": inside,
+        "noise.eml": NOISE,
+        "quoted.eml": b"Content-Transfer-Encoding: quoted-printable\n\n" + b"=" * 2_000_000,
+        "addresses.eml": b"To: " + b"<a@b>," * 300_000 + b"\n\n",
+        "one line.eml": b"Subject: " + b"a " * 2_000_000,
+        "charsets.eml": b"Content-Type: text/plain; charset*0=" + b"a" * 999_999 + b"\n\n",
+        "outputs.ipynb": b'{"cells": [' + b'{"outputs": [{}, 1, null], "source": 7},' * 100_000 + b"0]}",
+    }
+
+
+def refused_texts() -> dict[str, bytes]:
+    """Notebooks and rich text that are damaged."""
+    return {
+        "deep.rtf": b"{\\rtf1" + b"{" * 1_000_000,
+        "open.rtf": b"{\\rtf1 text",
+        "closed.rtf": b"{\\rtf1 text}}}",
+        "noise.rtf": NOISE,
+        "noise behind a header.rtf": b"{\\rtf1 " + NOISE,
+        "bin.rtf": b"{\\rtf1 \\bin999999999 x}",
+        "words.rtf": b"{\\rtf1" + b"\\a" * 500_000,
+        "deep.ipynb": b"[" * 1_000_000,
+        "a list.ipynb": b"[]",
+        "no JSON.ipynb": b"cells",
+        "digits.ipynb": b'{"cells": ' + b"9" * 2_000_000 + b"}",
+    }
 
 
 def pdfs() -> dict[str, bytes]:
@@ -161,6 +233,10 @@ def write(folder: Path) -> None:
     for suffix, cases in kinds.items():
         for case, data in cases.items():
             (folder / f"bad-{case}.{suffix}").write_bytes(data)
+    for name, data in (other_packages() | refused_texts()).items():
+        (folder / f"bad-{name}").write_bytes(data)
+    for name, data in other_texts().items():
+        (folder / f"hard-{name}").write_bytes(data)
     with (folder / "bad-a terabyte.txt").open("wb") as file:
         file.truncate(1 << 40)
     with (folder / "bad-a gigabyte.pdf").open("wb") as file:

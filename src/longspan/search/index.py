@@ -138,9 +138,9 @@ class Index:
             pending = self._compare(roots, report)
             size = sum(file.size for file, _ in pending)
             with progress_bar(size, "bytes", shown=progress, scale=True) as bar:
+                done = 0
                 for group in _grouped(read_many((file.path for file, _ in pending), ocr=ocr), WORDS_GROUP):
-                    known = pending[: len(group)]
-                    del pending[: len(group)]
+                    known, done = pending[done : done + len(group)], done + len(group)
                     self._add_words(list(zip(known, group, strict=True)), report)
                     bar.update(sum(file.size for file, _ in known))
             if vectors:
@@ -308,7 +308,9 @@ class Index:
         with self._store.db.snapshot(), self._store.db.sound():
             hits = self._view().search(asked, vectors, top, mode=mode, by=by, roots=roots)
         kept = [hit for hit in hits if min_score is None or hit.score >= min_score]
-        return Hits(query, kept, answered=hits.answered and bool(kept), read=self.share_read, asked=asked.text)
+        return Hits(
+            query, kept, answered=hits.answered and bool(kept), read=self.share_read, asked=asked.text
+        )
 
     def _query_vectors(self, query: str) -> "QueryVectors":
         from longspan.search.passages import encode_query

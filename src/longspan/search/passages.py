@@ -1,6 +1,8 @@
-"""Late chunking: the model reads a document whole, and a passage is the mean of its tokens."""
+"""Late chunking: the model reads a document whole, and a passage is the weighted mean of its tokens."""
 
+import math
 from collections.abc import Callable, Sequence
+from itertools import pairwise
 from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
@@ -12,108 +14,203 @@ from longspan.nn.heads import pool
 from longspan.pipeline.documents import Document, Reading, prepare
 from longspan.pipeline.packing import Batch
 from longspan.pipeline.run import by_document, hidden, run
-from longspan.shapes import FloatArray, IntArray
-from longspan.tasks.encode import ENCODE, merged, normalized, pooling_of, weights_of
-from longspan.text.passages import Passage, split
+from longspan.search import token_codes
+from longspan.search.store import Tables
+from longspan.shapes import ByteArray, FloatArray, IntArray
+from longspan.tasks.encode import ENCODE, EVERYTHING, merged, normalized, pooling_of, states, weights_of
 
 if TYPE_CHECKING:
     from longspan.reader import Reader
 
-PARTS = 4
-"""Parts of a passage, each with a vector of its own: the answer may be one sentence among others."""
+SEGMENT = 1 << 20
+"""Characters that are read at once; a longer document is read in several segments."""
 
 
 class Encoded(NamedTuple):
     """A document as vectors of length 1."""
 
-    passages: list[Passage]
-    vectors: FloatArray
-    "(1 + P, C) float32: the document, then its passages."
-    parts: FloatArray
-    "(P, PARTS, C) float32: the quarters of each passage; zero where it has fewer tokens than parts."
+    tables: Tables
     reading: Reading
 
-    @property
-    def table(self) -> FloatArray:
-        """(1 + P, 1 + PARTS, C): the vectors with their parts; a document has none."""
-        fine = np.zeros((len(self.vectors), PARTS, self.vectors.shape[1]), np.float32)
-        fine[1:] = self.parts
-        return np.concatenate((self.vectors[:, None], fine), axis=1)
+
+class QueryVectors(NamedTuple):
+    """A query as the model reads it."""
+
+    vector: FloatArray
+    "(C,) of length 1."
+    tokens: FloatArray
+    "(Q, C), as the model leaves them."
+    offsets: IntArray
+    "(Q, 2): the characters of the query that each token stands for."
+
+
+class _Segment(NamedTuple):
+    """Some passages of a document that are read at once."""
+
+    document: int
+    text: str
+    starts: IntArray
+    "(P,): where its passages begin."
+
+
+def encode_query(reader: "Reader", query: str) -> QueryVectors:
+    """Read a query: one vector for it, and one for each of its tokens; all tokens count alike."""
+    before = reader.prompts.get(reader.query_prompt_name or "", "")
+    how, _ = pooling_of(reader.model, None, None)
+    how = "mean" if how == "sif" else how
+    options = reader.options.but(progress=False, overflow="window", whole=True)
+    encodings = reader.tokenizer.encode_many([before + query])
+    (document,) = prepare(reader.model, ENCODE, ["query"], encodings, options)
+    (outputs,) = run(reader.model, [document], options, states(how, EVERYTHING))
+    vector = normalized(merged(document, [piece[0] for piece in outputs], how))
+    rows, tokens = document.joined([piece[1:] for piece in outputs])
+    encoding = document.encoding
+    own = (encoding.source[rows] == 0) & (encoding.offsets[rows, 0] >= len(before))
+    return QueryVectors(vector.astype(np.float32), tokens[own], encoding.offsets[rows[own]] - len(before))
 
 
 def encode(
-    reader: "Reader", texts: Sequence[str], *, advance: Callable[[int], object] | None = None
+    reader: "Reader",
+    documents: Sequence[Sequence[str]],
+    tokens: str = "off",
+    *,
+    advance: Callable[[int], object] | None = None,
 ) -> list[Encoded]:
-    """Read texts whole and give vectors to documents and passages; `advance(n)` after each n tokens.
+    """Read documents whole, given as passages that together are their texts; `advance(n)` after n tokens.
 
-    Only sums leave a batch, never the vectors of tokens. A document longer than the position table is read in
-    overlapping windows, and each token is taken from the window in which it is most central.
+    A token counts in its passage as much as the model's SIF weights say, times how rare it is among the
+    passages of the document: what stands everywhere tells none of them apart. Only sums, and `tokens` as
+    bytes, leave a batch. A document longer than the position table is read in overlapping windows, and each
+    token is taken from the window in which it is most central.
     """
+    segments = [each for number, passages in enumerate(documents) for each in _segments(number, passages)]
+    read = _read(reader, segments, tokens, advance)
+    results = []
+    for number in range(len(documents)):
+        own = [piece for piece, segment in zip(read, segments, strict=True) if segment.document == number]
+        results.append(own[0] if len(own) == 1 else _joined(own))
+    return results
+
+
+def _segments(number: int, passages: Sequence[str]) -> list[_Segment]:
+    """A document cut between passages, so that no segment is much longer than SEGMENT."""
+    sizes = np.array([len(passage) for passage in passages], np.int64)
+    begins = np.cumsum(sizes) - sizes
+    cuts = [0, *(np.flatnonzero(np.diff(begins // SEGMENT)) + 1).tolist(), len(passages)]
+    return [
+        _Segment(number, "".join(passages[a:b]), begins[a:b] - (begins[a] if b > a else 0))
+        for a, b in pairwise(cuts)
+    ]
+
+
+def _read(
+    reader: "Reader",
+    segments: Sequence[_Segment],
+    tokens: str,
+    advance: Callable[[int], object] | None,
+) -> list[Encoded]:
     prompts = reader.prompts
     before = next((prompts[kind] for kind in ("document", "passage", "corpus") if kind in prompts), "")
     how, _ = pooling_of(reader.model, None, None)
-    options = reader.options.but(progress=False)
-    encodings = reader.tokenizer.encode_many([before + text for text in texts])
-    names = [f"texts[{i}]" for i in range(len(texts))]
+    options = reader.options.but(progress=False, overflow="window")
+    encodings = reader.tokenizer.encode_many([before + segment.text for segment in segments])
+    names = [f"documents[{segment.document}]" for segment in segments]
     documents = prepare(reader.model, ENCODE, names, encodings, options)
-    bodies = [_body(document, len(before)) for document in documents]
-    passages = [split(text, offsets) for text, (_, offsets) in zip(texts, bodies, strict=True)]
     owners = [
-        _owner(document, rows, spans)
-        for document, (rows, _), spans in zip(documents, bodies, passages, strict=True)
+        _owner(document, len(before), segment) for document, segment in zip(documents, segments, strict=True)
     ]
-    sizes = [PARTS * len(spans) for spans in passages]
-    pieces = [
-        (torch.from_numpy(np.where(piece.owned, owner[piece.rows], size)), size)
-        for document, owner, size in zip(documents, owners, sizes, strict=True)
-        for piece in document.pieces
-    ]
+    rarities = [_rarity(document, owner) for document, owner in zip(documents, owners, strict=True)]
+    pieces = []
+    for document, owner, rarity, segment in zip(documents, owners, rarities, segments, strict=True):
+        none = len(segment.starts)
+        for piece in document.pieces:
+            own = torch.from_numpy(np.where(piece.owned, owner[piece.rows], none))
+            pieces.append((own, torch.from_numpy(rarity[piece.rows]), none))
+    kept: dict[int, tuple[IntArray, ByteArray]] = {}
 
     def step(model: TaskModel, batch: Batch) -> Sequence[Tensor]:
         x, weights = hidden(model, batch), weights_of(model, batch, how)
         whole = pool(x, batch.layout, how, weights).split(1)
-        x = x if weights is None else x * weights.unsqueeze(1)
-        sums = [_sums(part, *pieces[i]) for part, i in zip(by_document(x, batch), batch.index, strict=True)]
+        counted = by_document(torch.ones(len(x)) if weights is None else weights.float().cpu(), batch)
+        results = []
+        for part, weight, i in zip(by_document(x, batch), counted, batch.index, strict=True):
+            owner, rarity, none = pieces[i]
+            vectors, weight = part.float().cpu(), weight * rarity
+            sums = torch.zeros(none + 1, x.shape[1]).index_add_(0, owner, vectors * weight.unsqueeze(1))
+            results.append(sums[:none])
+            if tokens != "off":
+                mine = owner < none
+                codes = token_codes.pack(vectors[mine].numpy(), weight[mine].numpy(), tokens)
+                kept[i] = owner[mine].numpy(), codes
         if advance is not None:
             advance(batch.layout.size)
-        return [torch.cat((one.float(), many)) for one, many in zip(whole, sums, strict=True)]
+        return [torch.cat((one.float().cpu(), many)) for one, many in zip(whole, results, strict=True)]
 
-    results = run(reader.model, documents, options, step)
-    return [
-        Encoded(spans, *_vectors(document, result, how), document.reading)
-        for document, spans, result in zip(documents, passages, results, strict=True)
-    ]
+    outputs = run(reader.model, documents, options, step)
+    results, done = [], 0
+    for document, segment, output in zip(documents, segments, outputs, strict=True):
+        codes = [kept[i] for i in range(done, done + len(document.pieces)) if i in kept]
+        done += len(document.pieces)
+        results.append(Encoded(_tables(document, output, codes, len(segment.starts), how), document.reading))
+    return results
 
 
-def _body(document: Document, before: int) -> tuple[IntArray, IntArray]:
-    """The tokens of the text itself that the model reads, and their offsets in it."""
+def _owner(document: Document, before: int, segment: _Segment) -> IntArray:
+    """The passage that each token belongs to; their number for none."""
     encoding = document.encoding
+    owner = np.full(len(encoding), len(segment.starts), np.int64)
     read = np.zeros(len(encoding), bool)
     for piece in document.pieces:
         read[piece.rows] = True
     rows = np.flatnonzero(read & (encoding.source == 0) & (encoding.offsets[:, 0] >= before))
-    return rows, encoding.offsets[rows] - before
-
-
-def _owner(document: Document, rows: IntArray, spans: Sequence[Passage]) -> IntArray:
-    """The part that each token of the document belongs to; PARTS * len(spans) for none."""
-    owner = np.full(len(document.encoding), PARTS * len(spans), np.int64)
-    for number, span in enumerate(spans):
-        size = span.behind - span.first
-        owner[rows[span.first : span.behind]] = PARTS * number + np.arange(size) * PARTS // size
+    if len(segment.starts):
+        owner[rows] = np.searchsorted(segment.starts, encoding.offsets[rows, 0] - before, side="right") - 1
     return owner
 
 
-def _sums(x: Tensor, owner: Tensor, count: int) -> Tensor:
-    """(n, C) -> (count, C): the sum of each part's tokens; those of no part are left out."""
-    sums = torch.zeros(count + 1, x.shape[1], device=x.device)
-    return sums.index_add_(0, owner.to(x.device), x.float())[:count]
+def _rarity(document: Document, passage: IntArray) -> FloatArray:
+    """How rare each token is among the passages of its document, from nearly 0 to 1."""
+    count = int(passage.max(initial=0))  # the number of those that belong to none
+    inside = passage < count
+    pairs = np.unique(np.stack((document.encoding.ids[inside], passage[inside])), axis=1)
+    ids, holding = np.unique(pairs[0], return_counts=True)
+    rarity = np.ones(len(passage), np.float32)
+    if len(ids):
+        k = holding[np.searchsorted(ids, document.encoding.ids[inside])]
+        rarity[inside] = np.log1p((count - k + 0.5) / (k + 0.5)) / math.log1p((count + 0.5) / 0.5)
+    return rarity
 
 
-def _vectors(document: Document, pieces: Sequence[FloatArray], how: str) -> tuple[FloatArray, FloatArray]:
-    """The document's vector and the passages', and those of their parts: means have the direction of sums."""
+def _tables(
+    document: Document,
+    pieces: Sequence[FloatArray],
+    kept: Sequence[tuple[IntArray, ByteArray]],
+    count: int,
+    how: str,
+) -> Tables:
+    """The vectors of a document and its passages: means have the direction of sums."""
     whole = merged(document, [piece[0] for piece in pieces], how)
     sums: FloatArray = np.sum([piece[1:] for piece in pieces], axis=0)
-    parts = sums.reshape(-1, PARTS, sums.shape[1])  # (P * PARTS, C) -> (P, PARTS, C)
-    vectors = normalized(np.vstack([whole[None], parts.sum(1)])).astype(np.float32)
-    return vectors, normalized(parts).astype(np.float32)
+    vectors = normalized(np.vstack([whole[None], sums])).astype(np.float32)
+    if not kept:
+        return Tables(vectors, np.zeros((0, 0), np.uint8), np.zeros(count, np.int64))
+    passage = np.concatenate([owner for owner, _ in kept])
+    order = np.argsort(passage, kind="stable")
+    codes = np.concatenate([codes for _, codes in kept])[order]
+    return Tables(vectors, codes, np.cumsum(np.bincount(passage, minlength=count)))
+
+
+def _joined(segments: Sequence[Encoded]) -> Encoded:
+    """A document from its segments; its vector is their mean, by their tokens."""
+    tables = [segment.tables for segment in segments]
+    sizes = [segment.reading.n_tokens for segment in segments]
+    whole = np.average([table.vectors[0] for table in tables], axis=0, weights=sizes)
+    before = np.cumsum([0, *(len(table.tokens) for table in tables)])
+    return Encoded(
+        Tables(
+            np.vstack([normalized(whole)[None], *(table.vectors[1:] for table in tables)]),
+            np.concatenate([table.tokens for table in tables]),
+            np.concatenate([table.token_ends + n for table, n in zip(tables, before[:-1], strict=True)]),
+        ),
+        Reading(*(sum(column) for column in zip(*(each.reading for each in segments), strict=True))),
+    )

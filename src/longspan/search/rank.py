@@ -1,50 +1,181 @@
-"""Ranking: exact products of vectors, the best of many scores, and the fusion of two rankings."""
+"""Ranking: what words, vectors and tokens say of a query, weighed for passages and for documents."""
 
-import platform
-from collections.abc import Mapping
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
-from longspan.errors import bad, whole
-from longspan.shapes import FloatArray, IntArray
+from longspan.search import fusion
+from longspan.search.lexical import Lexical
+from longspan.search.terms import Term
+from longspan.shapes import BoolArray, FloatArray, IntArray
 
-MODES = ("hybrid", "dense", "bm25")
-BY = ("passage", "document")
-SMOOTHING = 60
-"""The constant of reciprocal rank fusion (Cormack et al., 2009)."""
-MARGIN = 1 / 512 if platform.machine().lower() in ("x86_64", "amd64") else 1 / 64
-"""The largest error of half precision for vectors of length 1: twice what rounding the query and the product
-can cause; where a processor may also add in half precision, ten times what was measured."""
-CHUNK = 1 << 14
+if TYPE_CHECKING:
+    from longspan.search.passages import QueryVectors
+    from longspan.search.view import View
 
-
-def check_options(query: object, top: object, mode: object, by: object) -> None:
-    """Raise an InputError for options that a search cannot have."""
-    if not isinstance(query, str) or not query.strip():
-        raise bad("query", "a text that is not empty", query)
-    if mode not in MODES:
-        raise bad("mode", f"one of {', '.join(MODES)}", mode)
-    if by not in BY:
-        raise bad("by", f"one of {', '.join(BY)}", by)
-    whole("top", top, 1)
+QUICK, BY_COSINE, BY_BM25, BY_DOCUMENT = 250, 120, 100, 120
+"""How many passages the quick scores propose to the thorough one: all of them together, and some alone."""
 
 
-def scan(vectors: FloatArray, query: FloatArray, rows: IntArray, count: int) -> dict[int, float]:
-    """The `count` of `rows` with the largest products with the query, largest first, and these products.
+class Signals(NamedTuple):
+    """What is known of a query."""
 
-    All rows are compared in half precision (vectors (N, C) are float16), then in float32 those that may be
-    among the best: the result is that of a scan in float32.
+    text: str
+    terms: Sequence[Term]
+    said: Lexical
+    vectors: "QueryVectors | None"
 
-    >>> table, query = np.eye(4, dtype=np.float16), np.arange(4, dtype=np.float32)
-    >>> scan(table, query, np.array([0, 1, 3]), 2)
-    {3: 3.0, 1: 1.0}
-    """
-    count = min(count, len(rows))
-    if 4 * len(rows) > len(vectors):
-        rough = products(vectors, query)[rows]
-        rows = rows[rough >= np.partition(rough, -count)[-count] - 2 * MARGIN * np.linalg.norm(query)]
-    parts = np.split(rows, range(CHUNK, len(rows), CHUNK))
-    return best(rows, np.concatenate([exact(vectors[part], query[None])[:, 0] for part in parts]), count)
+
+class Ranking(NamedTuple):
+    """Rows and their scores, best first."""
+
+    scores: dict[int, float]
+    confidence: float
+    "How likely one of them answers."
+
+
+def passages(view: "View", query: Signals, allowed: BoolArray, top: int, mode: str) -> Ranking:
+    """The best allowed passages; scores are BM25, or how likely each of them answers."""
+    rows = np.flatnonzero(allowed)
+    if mode == "bm25":
+        rows = rows[query.said.bm25[rows] > 0]
+        return Ranking(best(rows, query.said.bm25[rows], top), 1.0)
+    rows = rows[view.read[rows]] if mode == "dense" else rows
+    if not len(rows) or (mode == "dense" and query.vectors is None):
+        return Ranking({}, 0.0)
+    rows, features = candidates(view, query, rows, mode)
+    read = view.read[rows] if query.vectors is not None else np.zeros(len(rows), bool)
+    likely, none = np.zeros(len(rows)), 1.0
+    tokens = "tokens" if len(view.tokens) else "vectors"
+    kinds = {f"dense {tokens}": read} if mode == "dense" else {"words": ~read, tokens: read}
+    for kind, own in kinds.items():
+        if own.any():
+            chosen = {name: column[own] for name, column in features.items()}
+            likely[own], confidence = fusion.likelihood(chosen, kind)
+            none *= 1 - confidence
+    return Ranking(best(rows, likely, top), 1 - none)
+
+
+def candidates(
+    view: "View", query: Signals, rows: IntArray, mode: str = "hybrid"
+) -> tuple[IntArray, dict[str, FloatArray]]:
+    """The rows that may be the best, and what is known of each."""
+    said, owner = query.said, view.owner[rows]
+    words, documents = said.inside[rows] / said.total, said.documents[owner] / said.document_total
+    quick = 0.6 * words + 0.6 * documents
+    proposals = [(said.bm25[rows], BY_BM25), (words + 4 * documents, BY_DOCUMENT)]
+    if query.vectors is not None:
+        cosine = cosines(view, query.vectors.vector)
+        proposals.append((cosine[rows], BY_COSINE))
+        meaning = cosine[rows] + 0.5 * cosine[view.slots][owner]
+        quick = meaning if mode == "dense" else quick + meaning
+        proposals = proposals[2:] if mode == "dense" else proposals
+    proposals.append((quick, QUICK))
+    chosen = np.unique(np.concatenate([_largest(scores, count) for scores, count in proposals]))
+    rows, owner = rows[chosen], owner[chosen]
+    texts = [row.text.strip() for row in view.texts(rows).values()]
+    entries = [view.entries[number] for number in owner.tolist()]
+    places = np.array([(row - e.slot - 1) / max(1, e.passages) for row, e in zip(rows, entries, strict=True)])
+    features = {
+        "inside_bm25": words[chosen],
+        "document_bm25": documents[chosen],
+        "covered": said.covered[rows] / said.total,
+        "covered_inside": said.covered_inside[rows],
+        "document_best": said.best[owner] / said.total,
+        "document_covered": said.documents_covered[owner] / said.document_total,
+        "missing": said.missing[owner],
+    }
+    features |= fusion.shapes(query.text, texts, places)
+    if query.vectors is not None:
+        features |= {"cosine": cosine[rows], "document_cosine": cosine[view.slots][owner]}
+        features |= _by_tokens(view, query, query.vectors, rows, owner)
+    return rows, features
+
+
+def _by_tokens(
+    view: "View", query: Signals, vectors: "QueryVectors", rows: IntArray, owner: IntArray
+) -> dict[str, FloatArray]:
+    """The query token by token: each counts as its word is rare inside of the document."""
+    from longspan.search.late_interaction import max_sim
+    from longspan.search.token_codes import unpack
+
+    term_of = np.array([_term_at(query.terms, start) for start in vectors.offsets[:, 0]], np.int64)
+    content = term_of >= 0
+    weights = query.said.rarity_inside[term_of][:, owner].T * content  # (n, Q)
+    weights[weights.sum(1) == 0] = 1.0
+    read = view.read[rows]
+    near = np.where(read[:, None], view.vectors[np.where(read, rows, 0)].astype(np.float32), 0)
+    gram = vectors.tokens @ vectors.tokens.T
+    length = np.sqrt(np.maximum(np.einsum("nq,qr,nr->n", weights, gram, weights), 1e-12))
+    features = {"inside_cosine": (near @ vectors.tokens.T * weights).sum(1) / length}
+    starts, ends = view.token_spans
+    starts, ends = starts[rows], ends[rows]
+    held = ends > starts
+    sums = {name: np.zeros(len(rows)) for name in fusion.TOKENS}
+    if held.any():
+        sizes = (ends - starts)[held]
+        begins = np.cumsum(sizes) - sizes
+        place = np.repeat(starts[held] - begins, sizes) + np.arange(sizes.sum())
+        codes, scales, worth = unpack(view.tokens[place], view.vectors.shape[1])
+        unit = vectors.tokens / np.maximum(np.linalg.norm(vectors.tokens, axis=1, keepdims=True), 1e-9)
+        each = np.arange(len(codes))
+        products = max_sim(unit, codes, scales, each, each + 1)  # (tokens, Q)
+        maxima = np.maximum.reduceat(products, begins)  # (n, Q)
+        own = weights[held]
+        sums["max_sim"][held] = maxima.mean(1)
+        sums["inside_max_sim"][held] = (maxima * own).sum(1) / own.sum(1)
+        matched = products[:, content if content.any() else slice(None)].max(1)
+        counted = np.maximum(np.add.reduceat(worth, begins), 1e-9)
+        sums["coverage"][held] = np.add.reduceat(matched * worth, begins) / counted
+    return features | sums
+
+
+def _term_at(terms: Sequence[Term], place: int) -> int:
+    """The number of the term that the character at `place` belongs to; -1 for none."""
+    return next((number for number, term in enumerate(terms) if term.start <= place < term.end), -1)
+
+
+def documents(view: "View", query: Signals, allowed: BoolArray, top: int, mode: str) -> Ranking:
+    """The best documents, each as its best passage, and the documents' own scores."""
+    said, rows = query.said, np.flatnonzero(allowed)
+    scores: FloatArray = (said.documents / said.document_total + said.best / said.total) / 2
+    if mode != "bm25" and query.vectors is not None:
+        meaning = _documents_by_meaning(view, query, rows[view.read[rows]])
+        scores = meaning if mode == "dense" else scores + fusion.DOCUMENT_MEANING * np.maximum(meaning, 0)
+    present = np.unique(view.owner[rows])
+    fitting = present[scores[present] > (-1 if mode == "dense" else 0)]
+    shown = {}
+    for number, value in best(fitting, scores[fitting], top).items():
+        own = rows[view.owner[rows] == number]
+        first = passages(view, query, _only(own, len(allowed)), 1, mode).scores
+        shown[next(iter(first), int(own[0]))] = value
+    return Ranking(shown, 1.0)
+
+
+def _only(rows: IntArray, size: int) -> BoolArray:
+    allowed = np.zeros(size, bool)
+    allowed[rows] = True
+    return allowed
+
+
+def _documents_by_meaning(view: "View", query: Signals, rows: IntArray) -> FloatArray:
+    """(D,): the mean of the cosine with a document and with its best passage; -1 for those not read."""
+    assert query.vectors is not None
+    cosine = cosines(view, query.vectors.vector)
+    closest = np.full(len(view.entries), -np.inf, np.float32)
+    np.maximum.at(closest, view.owner[rows], cosine[rows])
+    return np.where(np.isfinite(closest), (cosine[view.slots] + closest) / 2, -1.0)
+
+
+# Vectors
+
+
+def cosines(view: "View", vector: FloatArray) -> FloatArray:
+    """(rows,): the product of every row with the query, to half precision; 0 for those that have no vector."""
+    result = np.zeros(len(view.owner), np.float32)
+    result[: len(view.vectors)] = products(view.vectors, vector)[: len(result)]
+    return result
 
 
 def products(vectors: FloatArray, query: FloatArray) -> FloatArray:
@@ -55,15 +186,7 @@ def products(vectors: FloatArray, query: FloatArray) -> FloatArray:
     return result
 
 
-def exact(vectors: FloatArray, queries: FloatArray) -> FloatArray:
-    """The products of rows (N, C) with queries (Q, C), in float32: (N, Q).
-
-    By torch, as all products of a query: numpy's threads and torch's would wait for each other.
-    """
-    import torch
-
-    result: FloatArray = torch.mm(torch.from_numpy(vectors).float(), torch.from_numpy(queries).t()).numpy()
-    return result
+# The best of many
 
 
 def best(rows: IntArray, scores: FloatArray, count: int) -> dict[int, float]:
@@ -79,26 +202,8 @@ def best(rows: IntArray, scores: FloatArray, count: int) -> dict[int, float]:
     return dict(zip(rows[order].tolist(), scores[order].tolist(), strict=True))
 
 
-def fuse(*rankings: Mapping[int, float]) -> dict[int, float]:
-    """Reciprocal rank fusion: the sum of 1 / (60 + rank) over the rankings, best first.
-
-    >>> list(fuse({7: 0.9, 8: 0.8}, {8: 3.0}))
-    [8, 7]
-    """
-    sums: dict[int, float] = {}
-    for ranking in rankings:
-        for rank, number in enumerate(ranking, 1):
-            sums[number] = sums.get(number, 0.0) + 1 / (SMOOTHING + rank)
-    return dict(sorted(sums.items(), key=lambda item: (-item[1], item[0])))
-
-
-def passage_scores(queries: FloatArray, vectors: FloatArray, parts: FloatArray) -> FloatArray:
-    """(Q, C), (P, C), (P, K, C) -> (Q, P): the mean of the cosines with a passage and with its best part."""
-    best = exact(parts.reshape(-1, parts.shape[2]), queries).reshape(*parts.shape[:2], -1).max(1)
-    scores: FloatArray = (exact(vectors, queries) + best).T / 2
-    return scores
-
-
-def document_scores(document: FloatArray, best_passage: FloatArray) -> FloatArray:
-    """The mean of the cosine with a document and the score of its best passage."""
-    return (document + best_passage) / 2
+def _largest(scores: FloatArray, count: int) -> IntArray:
+    """The places of the `count` largest scores, in any order."""
+    if count >= len(scores):
+        return np.arange(len(scores))
+    return np.argpartition(-scores, count)[:count]

@@ -57,7 +57,7 @@ class Hit:
     answer_page: int | None
     answer_line: int
     score: float
-    "hybrid: how likely it answers, from 0 to 1; dense: a cosine; bm25: BM25."
+    "How likely it answers, from 0 to 1 (hybrid, dense); BM25 (bm25)."
     dense: float | None
     bm25: float | None
     text: str

@@ -8,7 +8,12 @@ _LETTERS = "abcdefghijklmnopqrstuvwxyz"
 _RULES = tuple(
     (re.compile(british), american, re.compile(us), uk)
     for british, american, us, uk in (
-        (r"our(?=$|s$|ed$|ing|able|ful|less|ite|ist)", "or", r"or(?=$|s$|ed$|ing|able|ful|less|ite|ist)", "our"),
+        (
+            r"our(?=$|s$|ed$|ing|able|ful|less|ite|ist)",
+            "or",
+            r"or(?=$|s$|ed$|ing|able|ful|less|ite|ist)",
+            "our",
+        ),
         (r"(?<=[bcdt])re(?=s?$|d$)", "er", r"(?<=[bcdt])er(?=s?$|ed$)", "re"),
         (r"is(?=e$|ed$|es$|er|ing$|ation|able)", "iz", r"iz(?=e$|ed$|es$|er|ing$|ation|able)", "is"),
         (r"ys(?=e$|ed$|es$|er|ing$)", "yz", r"yz(?=e$|ed$|es$|er|ing$)", "ys"),

@@ -15,7 +15,7 @@ from dataclasses import dataclass, fields
 from itertools import groupby
 from operator import itemgetter
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -23,8 +23,8 @@ from longspan.search.database import NAME, POSTINGS, TABLES, Database, damaged
 from longspan.search.words import MAX_COUNT, Postings, pack, postings, stems, unpack, words_of
 from longspan.shapes import ByteArray, FloatArray, IntArray
 
-FILES = ("vectors", "parts", "tokens")
-"""Flat files: the vectors of documents and passages, those of the parts of passages, and those of tokens."""
+FILES = ("vectors", "tokens")
+"""Flat files: the vectors of documents and passages, and those of tokens, as bytes."""
 WASTE = 0.25
 """The share of rows that may be dead before the live ones move."""
 PARTS = 128
@@ -99,8 +99,6 @@ class Tables(NamedTuple):
 
     vectors: FloatArray
     "(1 + P, C): the document, then its passages."
-    parts: FloatArray
-    "(1 + P, K, C): the parts of each passage; K may be 0."
     tokens: ByteArray
     "(T, B): tokens as bytes; B may be 0."
     token_ends: IntArray
@@ -128,6 +126,7 @@ class Store:
             self.db.do("DELETE FROM meta WHERE key != 'schema'")
             self.db.put(rows="0", tokens="0", generation=str(generation), parts="0")
         self._tidy(generation)
+        self.db.do("VACUUM")
 
     def files(self) -> list[File]:
         """All files, by path."""
@@ -151,16 +150,23 @@ class Store:
             raise damaged(self.folder, "passages are missing")
         return [Row(*row) for row in rows]
 
+    def rows(self, ids: Sequence[int]) -> dict[int, Row]:
+        """Some passages by their ids."""
+        found: dict[int, Row] = {}
+        for begin in range(0, len(ids), 500):
+            some = ids[begin : begin + 500]
+            marks = ", ".join("?" * len(some))
+            select = f"SELECT id, start, line, section, text FROM passages WHERE id IN ({marks})"
+            found |= {number: Row(*row) for number, *row in self.db.rows(select, *some)}
+        if len(found) != len(set(ids)) or not all(isinstance(row.text, str) for row in found.values()):
+            raise damaged(self.folder, "passages are missing, or not text")
+        return found
+
     # Flat files
 
     def vectors(self) -> FloatArray:
         """(rows, C) float16, mapped copy-on-write: rows without vectors are 0, or missing at the end."""
         return self._mapped("vectors", self._size("width"), np.dtype("<f2"))
-
-    def parts(self) -> FloatArray:
-        """(rows, K, C) float16, the same for the K parts of each passage."""
-        table = self._mapped("parts", self._size("width") * self._size("fine"), np.dtype("<f2"))
-        return table.reshape(len(table), self._size("fine"), self._size("width"))
 
     def tokens(self) -> ByteArray:
         """(T, B) bytes: all tokens that are kept."""
@@ -169,7 +175,9 @@ class Store:
     def _size(self, key: str) -> int:
         return self.db.number(key) if self.db.get(key) else 0
 
-    def _mapped(self, name: str, width: int, dtype: np.dtype[np.generic]) -> np.ndarray:  # type: ignore[type-arg]
+    def _mapped(
+        self, name: str, width: int, dtype: np.dtype[Any]
+    ) -> np.ndarray[tuple[int, int], np.dtype[Any]]:
         path = self._path(self.db.number("generation"), name)
         rows = path.stat().st_size // (width * dtype.itemsize) if width and path.is_file() else 0
         return np.memmap(path, dtype, "c", shape=(rows, width)) if rows else np.zeros((0, width), dtype)
@@ -212,7 +220,10 @@ class Store:
         """Add documents with their words; the ids of their digests."""
         texts: list[str] = []
         for entry, rows in group:
-            texts += [entry.title, *(f"{row.section}\n{row.text}" if row.section else row.text for row in rows)]
+            texts += [
+                entry.title,
+                *(f"{row.section}\n{row.text}" if row.section else row.text for row in rows),
+            ]
         packed, counts = postings(texts)
         begin = slot = self.db.number("rows")
         first = self.db.rows("SELECT coalesce(max(id), 0) + 1 FROM passages")[0][0]
@@ -228,7 +239,8 @@ class Store:
             row = self.db.do(f"INSERT INTO documents ({names}) VALUES ({marks})", *values)
             ids[entry.digest] = int(row.lastrowid or 0)
             self.db.do_many(
-                "INSERT INTO passages VALUES (?, ?, ?, ?, ?)", [(first + i, *own) for i, own in enumerate(rows)]
+                "INSERT INTO passages VALUES (?, ?, ?, ?, ?)",
+                [(first + i, *own) for i, own in enumerate(rows)],
             )
             slot, first = slot + len(rows) + 1, first + len(rows)
         values = [(stem, begin, data) for stem, data in sorted(packed.items())]
@@ -271,31 +283,26 @@ class Store:
 
     def put_vectors(self, group: Sequence[tuple[Entry, Tables]]) -> None:
         """Write what the model made of documents; the entries say what it read of them."""
-        tables = group[0][1]
-        sizes = {"width": tables.vectors.shape[-1], "fine": tables.parts.shape[1]}
-        sizes["token_bytes"] = tables.tokens.shape[1]
-        token_slot = begin = self._size("tokens")
-        rows: list[tuple[str, int, list[tuple[int, bytes]]]] = [(name, 0, []) for name in FILES]
-        updates = []
+        first = group[0][1]
+        sizes = {"width": first.vectors.shape[1], "token_bytes": first.tokens.shape[1]}
+        token_slot = self._size("tokens")
+        vectors, tokens, updates = [], [], []
         for entry, own in group:
-            data = own.vectors.astype("<f2").tobytes(), own.parts.astype("<f2").tobytes(), own.tokens.tobytes()
-            for (_, _, pieces), place, content in zip(rows, (entry.slot, entry.slot, token_slot), data, strict=True):
-                pieces.append((place, content))
+            data = own.vectors.astype("<f2").tobytes(), own.tokens.tobytes()
+            vectors.append((entry.slot, data[0]))
+            tokens.append((token_slot, data[1]))
             ends = own.token_ends.astype("<u4").tobytes() if sizes["token_bytes"] else b""
-            crc = zlib.crc32(b"".join(data) + ends)
-            reading = (entry.n_tokens, entry.truncated, entry.windows)
-            updates.append((*reading, token_slot, ends, crc, entry.id))
+            crc = zlib.crc32(b"".join((*data, ends)))
+            updates.append((entry.n_tokens, entry.truncated, entry.windows, token_slot, ends, crc, entry.id))
             token_slot += len(own.tokens)
-        widths = (2 * sizes["width"], 2 * sizes["width"] * sizes["fine"], sizes["token_bytes"])
-        for (name, _, pieces), width in zip(rows, widths, strict=True):
-            self._write(name, width, pieces)
+        self._write("vectors", 2 * sizes["width"], vectors)
+        self._write("tokens", sizes["token_bytes"], tokens)
         self.db.do_many(
             "UPDATE documents SET n_tokens = ?, truncated = ?, windows = ?, token_slot = ?, token_ends = ?, "
             "vectors_crc = ? WHERE id = ?",
             updates,
         )
         self.db.put(**{key: str(size) for key, size in sizes.items()}, tokens=str(token_slot))
-        assert token_slot >= begin
 
     def _write(self, name: str, width: int, pieces: Sequence[tuple[int, bytes]]) -> None:
         if not width:
@@ -321,7 +328,7 @@ class Store:
 
     def _move(self, entries: Sequence[Entry], rows: int, generation: int) -> None:
         """Write the live rows to the files of a new generation."""
-        tables = {"vectors": self.vectors(), "parts": self.parts(), "tokens": self.tokens()}
+        tables = {"vectors": self.vectors(), "tokens": self.tokens()}
         place = np.full(rows, -1)
         slot = token_slot = 0
         pieces: dict[str, list[tuple[int, bytes]]] = {name: [] for name in FILES}
@@ -330,7 +337,6 @@ class Store:
             if entry.n_tokens is not None:
                 own = slice(entry.slot, entry.slot + entry.passages + 1)
                 pieces["vectors"].append((slot, tables["vectors"][own].tobytes()))
-                pieces["parts"].append((slot, tables["parts"][own].tobytes()))
                 tokens = tables["tokens"][entry.token_slot : entry.token_slot + entry.tokens]
                 pieces["tokens"].append((token_slot, tokens.tobytes()))
             self.db.do(
@@ -339,8 +345,7 @@ class Store:
             slot, token_slot = slot + entry.passages + 1, token_slot + entry.tokens
         self._join(place)
         self.db.put(generation=str(generation), tokens=str(token_slot))
-        sizes = [self._size(key) for key in ("width", "fine", "token_bytes")]
-        for name, width in zip(FILES, (2 * sizes[0], 2 * sizes[0] * sizes[1], sizes[2]), strict=True):
+        for name, width in zip(FILES, (2 * self._size("width"), self._size("token_bytes")), strict=True):
             self._path(generation, name).unlink(missing_ok=True)
             self._write(name, width, pieces[name])
 
@@ -370,17 +375,19 @@ class Store:
         if self.db.rows("PRAGMA integrity_check") != [("ok",)]:
             raise damaged(self.folder, f"{NAME} fails SQLite's integrity check")
         lengths = np.zeros(self.db.number("rows"), np.int64)
-        tables = (self.vectors(), self.parts(), self.tokens())
+        vectors, tokens = self.vectors(), self.tokens()
         for entry in self.entries():
             rows = self.passages(entry)
             sound = _crc(entry.title, entry.pages, entry.lengths, rows) == entry.crc
             if entry.n_tokens is not None:
                 own = slice(entry.slot, entry.slot + entry.passages + 1)
-                tokens = tables[2][entry.token_slot : entry.token_slot + entry.tokens]
-                data = tables[0][own].tobytes() + tables[1][own].tobytes() + tokens.tobytes()
-                sound &= zlib.crc32(data + entry.token_ends) == entry.vectors_crc
+                codes = tokens[entry.token_slot : entry.token_slot + entry.tokens]
+                data = vectors[own].tobytes() + codes.tobytes() + entry.token_ends
+                sound &= zlib.crc32(data) == entry.vectors_crc
             if not sound:
-                raise damaged(self.folder, f"what it holds of {entry.title or entry.digest.hex()} has changed")
+                raise damaged(
+                    self.folder, f"what it holds of {entry.title or entry.digest.hex()} has changed"
+                )
             lengths[entry.rows[1:]] = numbers(entry.lengths)
         sums = np.zeros_like(lengths)
         for _, (rows_, counts) in self._all_postings():

@@ -1,115 +1,200 @@
-"""An index at one moment: its vectors and postings, ranked for a query."""
+"""An index at one moment: its rows, which of them may answer, and the hits."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
+from functools import cached_property
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import numpy as np
 
-from longspan.search.database import damaged
-from longspan.search.rank import best, document_scores, passage_scores, products, scan
-from longspan.search.results import Hit
-from longspan.search.store import Store, passage_rows
+from longspan.errors import bad, whole
+from longspan.search import fusion, rank
+from longspan.search.answer import answering_sentence
+from longspan.search.lexical import Shape, lexical
+from longspan.search.query import Query, holds
+from longspan.search.results import Hit, Hits
+from longspan.search.store import Row, Store, numbers
+from longspan.search.terms import query_terms
 from longspan.search.update import within
-from longspan.search.words import bm25, query_stems
-from longspan.shapes import FloatArray, IntArray
+from longspan.search.words import stems, words_of
+from longspan.shapes import BoolArray, IntArray
 
-NEAR, NEAR_DOCUMENTS = 1000, 50
-"""How many of the nearest passages and documents are compared by the parts of passages, too."""
+if TYPE_CHECKING:
+    from longspan.search.passages import QueryVectors
+
+MODES = ("hybrid", "dense", "bm25")
+BY = ("passage", "document")
+
+
+def check_options(query: object, top: object, mode: object, by: object) -> None:
+    """Raise an InputError for options that a search cannot have."""
+    if not isinstance(query, str) or not query.strip():
+        raise bad("query", "a text that is not empty", query)
+    if mode not in MODES:
+        raise bad("mode", f"one of {', '.join(MODES)}", mode)
+    if by not in BY:
+        raise bad("by", f"one of {', '.join(BY)}", by)
+    whole("top", top, 1)
 
 
 class View:
-    """Rows of vectors, and which passages of which files they are; a passage is known by its row."""
+    """Rows of an index, and which passages of which documents they are; a passage is known by its row."""
 
     def __init__(self, store: Store) -> None:
         self._store = store
-        self.files, self._vectors, self._fine = store.files(), store.vectors(), store.fine()
-        self._begins = np.array([file.slot for file in self.files], np.int64)
-        self._rows = passage_rows(self.files)
-        self._lengths = np.zeros(len(self._vectors), np.int64)
-        self._lengths[self._rows] = np.concatenate([[], *(file.words for file in self.files)])
+        self.files, self.entries = store.files(), store.entries()
+        self.vectors, self.tokens = store.vectors(), store.tokens()
+        rows = store.db.number("rows")
+        self.owner, lengths = np.full(rows, -1, np.int64), np.zeros(rows, np.int64)
+        self.read = np.zeros(rows, bool)
+        "(rows,): which have vectors."
+        for number, entry in enumerate(self.entries):
+            own = slice(entry.slot, entry.slot + entry.passages + 1)
+            self.owner[own] = number
+            lengths[own][1:] = numbers(entry.lengths)
+            self.read[own] = entry.n_tokens is not None
+        if self.read[len(self.vectors) :].any() or (self.owner[lengths > 0] < 0).any():
+            raise ValueError("rows are missing")
+        self.slots = np.array([entry.slot for entry in self.entries], np.int64)
+        n_passages = np.array([entry.passages for entry in self.entries], np.int64)
+        words = np.bincount(self.owner[lengths > 0], lengths[lengths > 0], minlength=len(self.entries))
+        self._shape = Shape(self.owner, lengths, n_passages, words.astype(np.float64))
 
     def __len__(self) -> int:
-        return len(self._rows)
+        return int(self._shape.n_passages.sum())
 
-    def rows(self, roots: Sequence[Path] | None) -> IntArray:
-        """The rows of all passages, or of those in some files or folders."""
-        if roots is None:
-            return self._rows
-        return passage_rows([file for file in self.files if within(file.path, roots)])
+    @property
+    def n_read(self) -> int:
+        """How many documents the model has read."""
+        return sum(entry.n_tokens is not None for entry in self.entries)
 
-    def rankings(
-        self, query: str, vector: FloatArray | None, count: int, rows: IntArray, *, mode: str, by: str
-    ) -> tuple[dict[int, float], dict[int, float]]:
-        """The ranking by meaning (empty without a vector) and the one by words (empty if mode is dense)."""
-        dense, words = dict[int, float](), dict[int, float]()
-        by_meaning = self.by_meaning if by == "passage" else self.documents_by_meaning
-        if vector is not None and len(rows):
-            dense = by_meaning(vector, count, rows)
-        if mode != "dense":
-            words = (
-                self.by_words(query, count, rows)
-                if by == "passage"
-                else self.documents_by_words(query, count, rows, dense)
-            )
-        return dense, words
+    @property
+    def share_read(self) -> float:
+        """How much of the text the model has read, from 0 to 1."""
+        sizes = [(entry.characters, entry.n_tokens is not None) for entry in self.entries]
+        return sum(size for size, read in sizes if read) / max(1, sum(size for size, _ in sizes))
 
-    def by_meaning(self, query: FloatArray, count: int, rows: IntArray) -> dict[int, float]:
-        """The best rows and their scores, best first; parts are compared for the nearest only."""
-        near = np.sort(np.fromiter(scan(self._vectors, query, rows, max(NEAR, count)), np.int64))
-        return best(near, self._scores(query, near), count)
+    @cached_property
+    def _paths(self) -> dict[int, list[Path]]:
+        """The files of each document, by its id."""
+        paths: dict[int, list[Path]] = {}
+        for file in self.files:
+            paths.setdefault(file.document, []).append(file.path)
+        return paths
 
-    def _scores(self, query: FloatArray, rows: IntArray) -> FloatArray:
-        """The scores of passages, their parts included."""
-        scores: FloatArray = passage_scores(query[None], self._vectors[rows], self._fine[rows])[0]
-        return scores
+    @cached_property
+    def _number(self) -> dict[int, int]:
+        return {entry.id: number for number, entry in enumerate(self.entries)}
 
-    def documents_by_meaning(self, query: FloatArray, count: int, rows: IntArray) -> dict[int, float]:
-        """The best passages of the best documents, and the scores of these documents, best first."""
-        rough, owner = products(self._vectors, query), self._owner(rows)
-        closest = np.full(len(self.files), -np.inf, np.float32)
-        np.maximum.at(closest, owner, rough[rows])
-        order = np.argsort(-document_scores(rough[self._begins], closest))[: max(NEAR_DOCUMENTS, count)]
-        ranked = []
-        for number in order[np.isfinite(closest[order])]:
-            own = rows[owner == number]
-            scores = self._scores(query, own)
-            cosine = self._vectors[self._begins[number]].astype(np.float32) @ query
-            ranked.append((own[scores.argmax()], document_scores(cosine, scores.max())))
-        first, total = np.array(ranked).reshape(-1, 2).T
-        return best(first.astype(np.int64), total, count)
+    @cached_property
+    def token_spans(self) -> tuple[IntArray, IntArray]:
+        """Where the tokens of each row begin and end."""
+        starts, ends = np.zeros((2, len(self.owner)), np.int64)
+        for entry in self.entries:
+            if entry.token_ends:
+                behind = entry.token_slot + numbers(entry.token_ends)
+                own = slice(entry.slot + 1, entry.slot + 1 + entry.passages)
+                starts[own], ends[own] = np.concatenate(([entry.token_slot], behind[:-1])), behind
+        return starts, ends
 
-    def documents_by_words(
-        self, query: str, count: int, rows: IntArray, dense: Mapping[int, float]
-    ) -> dict[int, float]:
-        """The same by BM25; a document that `dense` ranks is represented by the same passage as there."""
-        passage_of = dict(zip(self._owner(np.fromiter(dense, np.int64)).tolist(), dense, strict=True))
-        ranking: dict[int, float] = {}
-        for row, score in self.by_words(query, len(rows), rows).items():
-            number = int(self._owner(np.array([row]))[0])
-            if passage_of.setdefault(number, row) not in ranking and len(ranking) < count:
-                ranking[passage_of[number]] = score
-        return ranking
+    def search(
+        self,
+        query: Query,
+        vectors: "QueryVectors | None",
+        top: int,
+        *,
+        mode: str,
+        by: str,
+        roots: Sequence[Path] | None,
+    ) -> Hits:
+        """The best hits for a query."""
+        signals = self.signals(query.text, vectors)
+        allowed = self._allowed(query, roots)
+        ranking = (rank.passages if by == "passage" else rank.documents)(self, signals, allowed, top, mode)
+        hits = [self._hit(row, score, signals, roots) for row, score in ranking.scores.items()]
+        return Hits(query.text, hits, answered=ranking.confidence >= fusion.ANSWERED)
 
-    def by_words(self, query: str, count: int, rows: IntArray) -> dict[int, float]:
-        """The rows that hold a word of the query and their BM25, best first."""
-        scores = bm25(map(self._store.postings, query_stems(query)), self._lengths, len(self))
-        matching = np.flatnonzero(scores)
-        matching = matching if len(rows) == len(self) else matching[np.isin(matching, rows)]
-        return best(matching, scores[matching], count)
+    def signals(self, text: str, vectors: "QueryVectors | None") -> rank.Signals:
+        """What is known of a query."""
+        terms = query_terms(text, self._store.known)
+        said = lexical(terms, self._store.postings, self._named, self._shape)
+        return rank.Signals(text, terms, said, vectors)
 
-    def hit(self, row: int, score: float, dense: float | None, words: float | None) -> Hit:
-        """The passage of a row, with its scores."""
-        file = self.files[int(self._owner(np.array([row]))[0])]
-        number = file.first + row - file.slot - 1
-        select = "SELECT start, stop, page, line, text FROM passages WHERE id = ?"
-        records = self._store.db.rows(select, number)
-        if not records:
-            raise damaged(self._store.folder, f"a passage of {file.path} is missing")
-        passage = dict(zip(("start", "end", "page", "line", "text"), records[0], strict=True))
-        if not isinstance(passage["text"], str):
-            raise damaged(self._store.folder, f"a passage of {file.path} is not text")
-        return Hit(file=file.path, score=score, dense=dense, bm25=words, **passage)
+    def _hit(self, row: int, score: float, query: rank.Signals, roots: Sequence[Path] | None) -> Hit:
+        """The passage of a row, its scores, and the sentence in it that answers best."""
+        entry, passage = self.entries[self.owner[row]], self.texts(np.array([row]))[row]
+        paths = self._paths[entry.id]
+        inside = [path for path in paths if roots is None or within(path, roots)] or paths
+        text = passage.text.strip()
+        start = passage.start + len(passage.text) - len(passage.text.lstrip())
+        begin, end = answering_sentence(text, query)
+        pages = numbers(entry.pages)
+        line = passage.line + passage.text[: start - passage.start].count("\n")
+        dense = None
+        if query.vectors is not None and self.read[row]:
+            dense = float(self.vectors[row].astype(np.float32) @ query.vectors.vector)
+        return Hit(
+            file=inside[0],
+            same=tuple(path for path in paths if path != inside[0]),
+            title=entry.title,
+            section=tuple(passage.section.split("\n")) if passage.section else (),
+            page=int(np.searchsorted(pages, start, side="right")) if len(pages) else None,
+            line=line,
+            start=start,
+            end=start + len(text),
+            answer_start=start + begin,
+            answer_end=start + end,
+            answer_page=int(np.searchsorted(pages, start + begin, side="right")) if len(pages) else None,
+            answer_line=line + text[:begin].count("\n"),
+            score=score,
+            dense=dense,
+            bm25=float(query.said.bm25[row]) or None,
+            text=text,
+        )
 
-    def _owner(self, rows: IntArray) -> IntArray:
-        """The numbers of the files that rows belong to."""
-        return np.searchsorted(self._begins, rows, side="right") - 1
+    def _named(self, stem: str) -> IntArray:
+        """The documents in files whose name holds a stem."""
+        found = self._store.named(stem)
+        return np.array([self._number[each] for each in found if each in self._number], np.int64)
+
+    def _allowed(self, query: Query, roots: Sequence[Path] | None) -> BoolArray:
+        """(rows,): the passages that may answer, by their files and by the phrases that they hold."""
+        allowed = self._shape.lengths > 0
+        if roots is not None or query.filtered:
+            kinds = {entry.id: entry.kind for entry in self.entries}
+            fitting = [
+                self._number[file.document]
+                for file in self.files
+                if (roots is None or within(file.path, roots))
+                and query.admits(file.path, kinds[file.document], file.mtime)
+            ]
+            chosen = np.zeros(len(self.entries), bool)
+            chosen[fitting] = True
+            allowed &= chosen[self.owner]
+        for phrases, wanted in ((query.phrases, True), (query.without, False)):
+            for phrase in phrases:
+                holding = self._holding(phrase, allowed)
+                allowed = holding if wanted else allowed & ~holding
+        return allowed
+
+    def _holding(self, phrase: Sequence[str], allowed: BoolArray) -> BoolArray:
+        """The allowed passages in which the words of a phrase stand side by side."""
+        rows = np.flatnonzero(allowed)
+        for stem in stems(phrase).values():
+            rows = np.intersect1d(rows, self._store.postings(stem).rows)
+        holding = np.zeros(len(allowed), bool)
+        if len(phrase) == 1 and len(rows) > 4096:
+            holding[rows] = True
+            return holding
+        texts = self.texts(rows)
+        holding[[row for row in rows.tolist() if holds(words_of(texts[row].text), tuple(phrase))]] = True
+        return holding
+
+    def texts(self, rows: IntArray) -> dict[int, Row]:
+        """The passages of rows, in their order."""
+        numbers_of = {}
+        for row in rows.tolist():
+            entry = self.entries[self.owner[row]]
+            numbers_of[row] = entry.first + row - entry.slot - 1
+        found = self._store.rows(list(numbers_of.values()))
+        return {row: found[number] for row, number in numbers_of.items()}

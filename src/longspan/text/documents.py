@@ -1,24 +1,28 @@
-"""Files to text with offsets: plain text, Markdown, HTML, PDF and DOCX."""
+"""Files to text with offsets, pages and headings."""
 
 import os
+import re
 import stat
+from array import array
 from bisect import bisect_right
 from collections import deque
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass
+from functools import cached_property
+from itertools import accumulate
 from pathlib import Path
 from typing import BinaryIO
 
 from longspan.errors import DocumentError, bad, unreadable, whole
 from longspan.text.files import plain, process
-from longspan.text.files.kinds import HEAD, kind_of
-from longspan.text.files.parsed import Parsed, Refusal, too_long
+from longspan.text.files.kinds import HEAD, PARSED, kind_of
+from longspan.text.files.parsed import Heading, Parsed, Refusal, too_long
 from longspan.text.files.process import Limits
+from longspan.text.outline import outline
 
-__all__ = ["Document", "Limits", "read", "read_many", "read_stream"]
+__all__ = ["Document", "Heading", "Limits", "read", "read_many", "read_stream"]
 
-IN_A_CHILD = ("html", "pdf", "docx")
 DEFAULT = Limits()
 
 
@@ -26,8 +30,9 @@ DEFAULT = Limits()
 class Document:
     """A text and where it comes from; every offset counts characters of `text`.
 
-    >>> Document("one\\ntwo\\nthree").line_of(8)
-    3
+    >>> document = Document("1 Fees\\nThey are due.", headings=(Heading(0, 1, "1 Fees"),))
+    >>> document.line_of(9), document.section_of(9)
+    (2, ('1 Fees',))
     """
 
     text: str
@@ -38,7 +43,11 @@ class Document:
     replaced: int = 0
     "How many U+FFFD in the text stand for bytes that could not be decoded."
     kind: str = "text"
-    '"text", "markdown", "html", "pdf" or "docx".'
+    '"text", "markdown", "html", "pdf", "docx", "pptx", "xlsx", "odt", "rtf", "epub", "eml" or "ipynb".'
+    headings: tuple[Heading, ...] = ()
+    "The headings in the order of the text."
+    empty_pages: int = 0
+    "Pages that show something, but hold no text: `gap` says so."
 
     def __post_init__(self) -> None:
         if not isinstance(self.text, str):
@@ -47,6 +56,11 @@ class Document:
             raise bad("pages", "ascending offsets from 0", self.pages)
         if self.pages and self.pages[-1] > len(self.text):
             raise bad("pages", f"offsets up to {len(self.text)}", self.pages[-1])
+        starts = [heading.start for heading in self.headings]
+        if starts != sorted(starts) or (starts and not 0 <= starts[0] <= starts[-1] <= len(self.text)):
+            raise bad("headings", f"headings in ascending order from 0 to {len(self.text)}", starts[:9])
+        if any(heading.level < 1 for heading in self.headings):
+            raise bad("headings", "headings of levels from 1", min(h.level for h in self.headings))
 
     def page_of(self, offset: int) -> int | None:
         """The page, from 1, that holds the character at `offset`; None where there are no pages.
@@ -58,7 +72,44 @@ class Document:
 
     def line_of(self, offset: int) -> int:
         """The line, from 1, that holds the character at `offset`."""
-        return 1 + self.text.count("\n", 0, self._checked(offset))
+        return bisect_right(self._lines, self._checked(offset))
+
+    def section_of(self, offset: int) -> tuple[str, ...]:
+        """The headings that the character at `offset` stands under, from the outermost to its own."""
+        number = bisect_right(self._starts, self._checked(offset)) - 1
+        path: list[str] = []
+        while number >= 0:
+            path.append(self.headings[number].text)
+            number = self._parents[number]
+        return tuple(reversed(path))
+
+    @property
+    def gap(self) -> str:
+        """What is missing from the text, or ""."""
+        if not self.empty_pages:
+            return ""
+        return f"has no text on {self.empty_pages:,} of {max(1, len(self.pages)):,} pages; try --ocr"
+
+    @cached_property
+    def _lines(self) -> Sequence[int]:
+        """Where each line begins."""
+        return array("q", accumulate((len(line) + 1 for line in self.text.split("\n")[:-1]), initial=0))
+
+    @cached_property
+    def _starts(self) -> Sequence[int]:
+        return array("q", [heading.start for heading in self.headings])
+
+    @cached_property
+    def _parents(self) -> Sequence[int]:
+        """For each heading the number of the one it stands under, or -1."""
+        parents = array("q")
+        open_: list[int] = []
+        for number, heading in enumerate(self.headings):
+            while open_ and self.headings[open_[-1]].level >= heading.level:
+                open_.pop()
+            parents.append(open_[-1] if open_ else -1)
+            open_.append(number)
+        return parents
 
     def _checked(self, offset: int) -> int:
         return whole("offset", offset, 0, most=len(self.text))
@@ -72,11 +123,13 @@ class Document:
         return f"Document({where}{self.kind}, {len(self.text):,} characters{pages})"
 
 
-def read(path: str | os.PathLike[str], *, limits: Limits = DEFAULT) -> Document:
-    """The text of a file; HTML, PDF and DOCX are parsed in a child process, within `limits`.
+def read(path: str | os.PathLike[str], *, limits: Limits = DEFAULT, ocr: bool | str = False) -> Document:
+    """The text of a file; all but plain text and Markdown is parsed in a child process, within `limits`.
 
-    Plain text and Markdown keep every character of the file except a byte order mark.
+    Plain text and Markdown keep every character of the file except a byte order mark. With `ocr`, the text of
+    pictures and of PDF pages without text is recognized by tesseract; `"eng+deu"` names languages.
     """
+    languages = _languages(ocr)
     source = Path(path)
     try:
         with _opened(source) as file:
@@ -86,8 +139,8 @@ def read(path: str | os.PathLike[str], *, limits: Limits = DEFAULT) -> Document:
                     f"its {size:,} bytes are more than {limits.bytes:,}", "Raise `bytes` of Limits."
                 )
             kind = kind_of(source, file.read(HEAD))
-            if kind in IN_A_CHILD:
-                parsed = process.parse(kind, file, size, limits)
+            if kind in PARSED:
+                parsed = process.parse(kind, file, size, limits, languages)
             else:
                 file.seek(0)
                 parsed = _plain(file, kind, limits)
@@ -95,7 +148,10 @@ def read(path: str | os.PathLike[str], *, limits: Limits = DEFAULT) -> Document:
         raise unreadable(source, refusal.reason, refusal.repair) from None
     except OSError as error:
         raise unreadable(source, error.strerror or str(error)) from None
-    return Document(parsed.text, source, parsed.pages, parsed.title, parsed.replaced, kind)
+    title, headings = outline(parsed, kind, source.suffix.lower())
+    return Document(
+        parsed.text, source, parsed.pages, title, parsed.replaced, kind, headings, parsed.empty_pages
+    )
 
 
 def read_stream(file: BinaryIO, *, limits: Limits = DEFAULT) -> Document:
@@ -104,18 +160,23 @@ def read_stream(file: BinaryIO, *, limits: Limits = DEFAULT) -> Document:
         parsed = _plain(file, "text", limits)
     except Refusal as refusal:
         raise unreadable("-", refusal.reason, refusal.repair) from None
-    return Document(parsed.text, replaced=parsed.replaced)
+    title, headings = outline(parsed, "text", "")
+    return Document(parsed.text, None, (), title, parsed.replaced, headings=headings)
 
 
 def read_many(
-    paths: Iterable[str | os.PathLike[str]], *, limits: Limits = DEFAULT, workers: int = 2
+    paths: Iterable[str | os.PathLike[str]],
+    *,
+    limits: Limits = DEFAULT,
+    ocr: bool | str = False,
+    workers: int = 2,
 ) -> Iterator[Document | DocumentError]:
     """The documents in order, a few read ahead; a file that cannot be read yields its error instead."""
     ahead = 2 * whole("workers", workers, 1, most=256)
 
     def attempt(path: str | os.PathLike[str]) -> Document | DocumentError:
         try:
-            return read(path, limits=limits)
+            return read(path, limits=limits, ocr=ocr)
         except DocumentError as error:
             return error
 
@@ -131,6 +192,14 @@ def read_many(
         finally:
             for future in waiting:
                 future.cancel()
+
+
+def _languages(ocr: bool | str) -> str:
+    if isinstance(ocr, bool):
+        return "eng" if ocr else ""
+    if not isinstance(ocr, str) or not re.fullmatch(r"[A-Za-z]\w{1,20}(?:\+[A-Za-z]\w{1,20}){0,9}", ocr):
+        raise bad("ocr", 'True, False or languages such as "eng+deu"', ocr)
+    return ocr
 
 
 def _opened(path: Path) -> BinaryIO:

@@ -5,7 +5,7 @@ from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 
 from longspan.errors import bad
-from longspan.text.files.kinds import HEAD, SUFFIXES, kind_of
+from longspan.text.files.kinds import AS_THEY_ARE, HEAD, PICTURE, SUFFIXES, kind_of
 from longspan.text.files.parsed import Refusal
 from longspan.text.files.plain import looks_binary
 
@@ -17,14 +17,15 @@ def walk(
     paths: Iterable[str | os.PathLike[str]],
     *,
     hidden: bool = False,
+    pictures: bool = False,
     skipped: Report | None = None,
     failed: Report | None = None,
 ) -> Iterator[Path]:
     """The files among `paths`, and the readable files in the folders among them, each once, sorted.
 
-    In folders, hidden files, links to folders, binary files and unknown suffixes are skipped; all but hidden
-    ones are reported to `skipped(path, reason)`. Files and folders that cannot be opened are reported to
-    `failed`, or to `skipped` if that is None.
+    In folders, hidden files, links to folders, binary files and unknown suffixes are skipped, and pictures if
+    not `pictures`; all but hidden ones are reported to `skipped(path, reason)`. Files and folders that cannot
+    be opened are reported to `failed`, or to `skipped` if that is None.
     """
     if isinstance(paths, str | os.PathLike):
         raise bad("paths", "a list of paths", str(paths), "Put it into a list.")
@@ -34,7 +35,7 @@ def walk(
     for root in map(Path, paths):
         if not os.path.exists(root):
             raise bad("paths", "files and folders that exist", str(root))
-        for path in _inside(root, hidden, skip, fail) if root.is_dir() else (root,):
+        for path in _inside(root, hidden, pictures, skip, fail) if root.is_dir() else (root,):
             real = os.path.realpath(path)
             if real in seen:
                 skip(path, "it was found before under another name or path")
@@ -43,14 +44,14 @@ def walk(
                 yield path
 
 
-def _inside(folder: Path, hidden: bool, skip: Report, fail: Report) -> Iterator[Path]:
+def _inside(folder: Path, hidden: bool, pictures: bool, skip: Report, fail: Report) -> Iterator[Path]:
     """Depth first, without recursion: a deep tree must not fail."""
     waiting = [folder]
     while waiting:
         path = waiting.pop()
         if path is not folder and not path.is_dir():
             try:
-                reason = _reason(path)
+                reason = _reason(path, pictures)
             except OSError as error:
                 fail(path, error.strerror or str(error))
                 continue
@@ -70,17 +71,19 @@ def _inside(folder: Path, hidden: bool, skip: Report, fail: Report) -> Iterator[
         waiting += [path / name for name in names if hidden or not name.startswith(".")]
 
 
-def _reason(path: Path) -> str | None:
+def _reason(path: Path, pictures: bool) -> str | None:
     """Why a file in a folder is skipped; None if it is not. Raises OSError if it cannot be opened."""
     suffix = path.suffix.lower()
     if not path.is_file():
         return "it is not a regular file, or a link to nothing"
     if suffix and suffix not in SUFFIXES:
         return f"its suffix {suffix} is not known"
+    if SUFFIXES.get(suffix) == PICTURE and not pictures:
+        return "it is a picture, which only OCR (--ocr) reads"
     try:
         with path.open("rb") as file:
             head = file.read(HEAD)
         kind = kind_of(path, head)
     except Refusal as refusal:
         return refusal.reason
-    return "it looks binary" if kind in ("text", "markdown") and looks_binary(head) else None
+    return "it looks binary" if kind in AS_THEY_ARE and looks_binary(head) else None

@@ -29,8 +29,10 @@ def stream(content: bytes, more: bytes = b"") -> bytes:
     return b"<< /Length %d %b >>\nstream\n%b\nendstream" % (len(content), more, content)
 
 
-def pdf(pages: Sequence[str], title: str = "") -> bytes:
-    """A PDF whose pages hold these lines of text."""
+def pdf(
+    pages: Sequence[str], title: str = "", marks: Sequence[tuple[str, int]] = (), sized: bool = False
+) -> bytes:
+    """A PDF whose pages hold these lines of text; bookmarks name a page, sized lines begin with `12|`."""
     kids = b" ".join(b"%d 0 R" % (5 + 2 * i) for i in range(len(pages)))
     bodies = [
         b"<< /Type /Catalog /Pages 2 0 R >>",
@@ -39,12 +41,27 @@ def pdf(pages: Sequence[str], title: str = "") -> bytes:
         b"<< /Title (%b) >>" % title.encode("latin-1"),
     ]
     for i, page in enumerate(pages):
-        lines = b" ".join(b"(%b) Tj T*" % line.encode("latin-1") for line in page.split("\n"))
+        written = [
+            (line.split("|") if sized else ["12", line]) for line in page.split("\n") if line or not sized
+        ]
+        lines = b" ".join(
+            b"/F %b Tf (%b) Tj T*" % (size.encode(), line.encode("latin-1")) for size, line in written
+        )
         bodies += [
             b"<< /Type /Page /Parent 2 0 R /MediaBox [0 0 612 792] /Contents %d 0 R "
             b"/Resources << /Font << /F 3 0 R >> >> >>" % (6 + 2 * i),
-            stream(b"BT /F 12 Tf 72 720 Td 14 TL %b ET" % lines),
+            stream(b"BT /F 12 Tf 72 720 Td 24 TL %b ET" % lines),
         ]
+    if marks:
+        first = len(bodies) + 2
+        bodies[0] = bodies[0].replace(b" >>", b" /Outlines %d 0 R >>" % (first - 1))
+        bodies.append(b"<< /First %d 0 R /Last %d 0 R >>" % (first, first + len(marks) - 1))
+        for i, (name, number) in enumerate(marks):
+            following = b"/Next %d 0 R" % (first + i + 1) if i + 1 < len(marks) else b""
+            bodies.append(
+                b"<< /Title (%b) /Parent %d 0 R %b /Dest [%d 0 R /Fit] >>"
+                % (name.encode("latin-1"), first - 1, following, 5 + 2 * number)
+            )
     return objects(bodies, b"/Info 4 0 R")
 
 

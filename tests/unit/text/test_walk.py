@@ -40,7 +40,7 @@ def test_readable_files_come_once_and_in_order(tree: Path) -> None:
         "c.txt": "it was found before under another name or path",
         "nowhere.txt": "it is not a regular file, or a link to nothing",
         "pipe.txt": "it is not a regular file, or a link to nothing",
-        "picture.png": "its suffix .png is not known",
+        "picture.png": "it is a picture, which only OCR (--ocr) reads",
         "program": "it is not text, nor of a format that Longspan reads",
         "video.ts": "it looks binary",
     }

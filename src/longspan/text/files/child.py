@@ -10,24 +10,31 @@ import sys
 from contextlib import suppress
 from importlib import import_module
 
-from longspan.text.files.parsed import Refusal
+from longspan.text.files.kinds import PARSED, RECOGNIZED
+from longspan.text.files.parsed import MOST_HEADINGS, Refusal
 
-KINDS = ("html", "pdf", "docx")
 _SURROGATE = re.compile("[\ud800-\udfff]")
 
 
 def main() -> None:
-    """`child.py KIND CHARACTERS MEMORY SECONDS`: answer with the text, or with a refusal."""
+    """`child.py KIND CHARACTERS MEMORY SECONDS OCR`: answer with the text, or with a refusal."""
     kind, characters, memory, seconds = sys.argv[1], *map(int, sys.argv[2:5])
-    assert kind in KINDS
+    options = {"ocr": sys.argv[5]} if kind in RECOGNIZED else {}
+    assert kind in PARSED
     text = ""
     try:
         parse = import_module(f"longspan.text.files.{kind}").parse
         restrict(memory, seconds)
         sys.stdin.buffer.seek(0)  # the parent has read the first bytes
-        parsed = parse(sys.stdin.buffer, characters)
+        parsed = parse(sys.stdin.buffer, characters, **options)
         text = _SURROGATE.sub("\ufffd", parsed.text)
-        answer = {"pages": parsed.pages, "title": parsed.title, "replaced": parsed.replaced}
+        answer = {
+            "pages": parsed.pages,
+            "title": parsed.title,
+            "replaced": parsed.replaced,
+            "headings": parsed.headings[:MOST_HEADINGS],
+            "empty_pages": parsed.empty_pages,
+        }
     except Refusal as refusal:
         answer = {"reason": refusal.reason, "repair": refusal.repair}
     except MemoryError:

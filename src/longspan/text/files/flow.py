@@ -1,6 +1,9 @@
 """Running text from words and breaks: white space is collapsed while writing, in linear time."""
 
-from longspan.text.files.parsed import too_long
+from longspan.text.files.parsed import Heading, as_heading, too_long
+
+LONGEST_IN_MARKUP = 400
+"""Characters; what is marked as a heading and is longer was marked for its looks, or never closed."""
 
 
 class Flow:
@@ -18,6 +21,8 @@ class Flow:
         self._size = 0
         self._most = characters
         self._between = ""  # white space before the next word, if any
+        self._heading: tuple[int, int] | None = None  # its level, and the number of its first part
+        self.headings: list[Heading] = []
 
     def words(self, text: str) -> None:
         """Write text in which every run of white space is a space."""
@@ -45,14 +50,30 @@ class Flow:
         """Write line breaks, so that at least `count` stand here."""
         self._between = "\n" * max(count, self._between.count("\n"))
 
+    def begin_heading(self, level: int) -> None:
+        """What is written from here on is a heading."""
+        self.end_heading()
+        self._heading = level, len(self._parts)
+
+    def end_heading(self, keep: bool = True) -> None:
+        """The heading, if one is open, ends here; without words, or if it is not kept, it was none."""
+        if self._heading is None:
+            return
+        level, first = self._heading
+        self._heading = None
+        parts = "".join(self._parts[first:]).lstrip() if keep else ""
+        if (text := as_heading(parts)) and len(parts) <= LONGEST_IN_MARKUP:
+            self.headings.append(Heading(self._size - len(parts), level, text))
+
     @property
     def text(self) -> str:
         """All that was written."""
         return "".join(self._parts)
 
     def _write(self, text: str) -> None:
-        self._size += len(self._between) + len(text)
+        between = self._between if self._parts else ""
+        self._size += len(between) + len(text)
         if self._size > self._most:
             raise too_long(self._most)
-        self._parts += (self._between, text) if self._parts else (text,)
+        self._parts += (between, text)
         self._between = ""

@@ -23,6 +23,7 @@ LINES = frozenset((
     "summary",
 ))
 # fmt: on
+HEADINGS = {f"h{level}": level for level in range(1, 7)}
 LONGEST_END = 8192
 """Characters of unfinished markup at the end of a page; the parser takes time quadratic in them."""
 _CHARSET = re.compile(rb"<meta[^>]{0,200}?charset\s{0,9}=\s{0,9}[\"']?([\w-]{1,40})", re.IGNORECASE)
@@ -32,24 +33,39 @@ _OF_THE_WEB = re.compile(r"utf-8|iso8859-\d+|cp125\d|cp866|cp949|koi8-[ru]|shift
 
 def parse(file: BinaryIO, characters: int) -> Parsed:
     """The visible text: blocks on lines of their own, entities decoded, scripts and styles left out."""
-    data = file.read()
-    text, replaced = decode(data, _declared(data[:1024]))
-    page = _Page(characters)
+    flow = Flow(characters)
+    title, replaced = feed(file.read(), flow)
+    return Parsed(flow.text, title=as_title(title), replaced=replaced, headings=tuple(flow.headings))
+
+
+def feed(data: bytes, flow: Flow, codec: str = "") -> tuple[str | None, int]:
+    """Write a page into a flow; its title, and how many U+FFFD stand for invalid bytes.
+
+    A page without a byte order mark is decoded as `codec`, or as it says itself.
+    """
+    text, replaced = decode(data, codec or _declared(data[:1024]))
+    page = _Page(flow)
     page.feed(text)
     if page.cdata_elem is None and page.rawdata.startswith("<") and len(page.rawdata) > LONGEST_END:
         reason = f"it ends inside a tag or comment that began {len(page.rawdata):,} characters before"
         raise Refusal(reason, "Download or save it again.")
     page.close()
-    return Parsed(page.flow.text, title=as_title(page.title), replaced=replaced)
+    flow.end_heading()
+    return page.title, replaced
 
 
 def _declared(head: bytes) -> str:
     """The codec that a <meta> element names, if browsers know it; else UTF-8."""
     charset = _CHARSET.search(head)
     try:
-        name = codecs.lookup(charset[1].decode("ascii", "replace")).name if charset else "utf-8"
+        return codec_of(charset[1].decode("ascii", "replace")) if charset else "utf-8"
     except LookupError:
         return "utf-8"
+
+
+def codec_of(charset: str) -> str:
+    """The codec of a charset that browsers know, else UTF-8; LookupError if Python knows none."""
+    name = codecs.lookup(charset).name
     if name in ("iso8859-1", "ascii"):
         return "cp1252"  # as browsers do
     return name if _OF_THE_WEB.fullmatch(name) else "utf-8"
@@ -58,9 +74,9 @@ def _declared(head: bytes) -> str:
 class _Page(HTMLParser):
     """Counts open elements instead of stacking them: depth and bad nesting cost nothing."""
 
-    def __init__(self, characters: int) -> None:
+    def __init__(self, flow: Flow) -> None:
         super().__init__(convert_charrefs=True)
-        self.flow = Flow(characters)
+        self.flow = flow
         self.title: str | None = None
         self._open = {"title": 0, "pre": 0, "unseen": 0}
         self._unseen = ""  # the element that hides what is inside
@@ -72,13 +88,17 @@ class _Page(HTMLParser):
             self._unseen, self._open["unseen"] = tag, 1
         else:
             self._border(tag)
-            if tag in ("title", "pre"):
+            if tag in HEADINGS:
+                self.flow.begin_heading(HEADINGS[tag])
+            elif tag in ("title", "pre"):
                 self._open[tag] += 1
 
     def handle_endtag(self, tag: str) -> None:
         if self._open["unseen"]:
             self._open["unseen"] -= tag == self._unseen
         else:
+            if tag in HEADINGS:
+                self.flow.end_heading()
             self._border(tag)
             if tag in ("title", "pre"):
                 self._open[tag] = max(0, self._open[tag] - 1)

@@ -3,6 +3,17 @@
 from typing import NamedTuple
 
 LONGEST_TITLE = 1000
+LONGEST_HEADING = 120
+MOST_HEADINGS = 100_000
+USE_OCR = "Read it with OCR: --ocr, or ocr=True in Python."
+
+
+class Heading(NamedTuple):
+    """A heading: the offset where it begins, its level from 1 and its words."""
+
+    start: int
+    level: int
+    text: str
 
 
 class Parsed(NamedTuple):
@@ -14,6 +25,10 @@ class Parsed(NamedTuple):
     title: str | None = None
     replaced: int = 0
     "How many U+FFFD in the text stand for bytes that could not be decoded."
+    headings: tuple[Heading, ...] = ()
+    "In the order of the text."
+    empty_pages: int = 0
+    "Pages that show something, but hold no text."
 
 
 class Refusal(Exception):
@@ -36,3 +51,13 @@ def as_title(text: str | None) -> str | None:
     'A title'
     """
     return " ".join((text or "")[:LONGEST_TITLE].split()) or None
+
+
+def as_heading(text: str) -> str:
+    """A heading on one line, cut after a word.
+
+    >>> as_heading(" 7.2\\tLate\\n fees ")
+    '7.2 Late fees'
+    """
+    words = " ".join(text[: 10 * LONGEST_HEADING].split())
+    return words if len(words) <= LONGEST_HEADING else words[:LONGEST_HEADING].rpartition(" ")[0]

@@ -1,18 +1,30 @@
 """PDF: the text of every page, by Chromium's PDFium."""
 
+import math
+from collections.abc import Iterator
 from importlib import import_module
+from itertools import islice
 from typing import Any, BinaryIO
 
-from longspan.text.files.parsed import Parsed, Refusal, as_title, too_long
+from longspan.text.files import pdf_headings
+from longspan.text.files.ocr import recognize
+from longspan.text.files.parsed import USE_OCR, Parsed, Refusal, as_title, too_long
+from longspan.text.files.pdf_headings import Bookmark, Line
 
 MOST_PAGES = 100_000
+MOST_LINES_MEASURED = 100_000
+DOTS_PER_INCH = 300
+MOST_DOTS = 12_000_000
 BETWEEN_PAGES = "\n\n"
-_HYPHENS = ("\ufffe\r\n", "\x02\r\n")
+_HYPHENS = "\ufffe\x02"
 """How PDFium writes a hyphen at the end of a line inside a word."""
 
 
-def parse(file: BinaryIO, characters: int) -> Parsed:
-    """All pages in order; a page that cannot be read is an error, never left out."""
+def parse(file: BinaryIO, characters: int, ocr: str = "") -> Parsed:
+    """All pages in order; a page that cannot be read is an error, never left out.
+
+    Pages that show something but hold no text are counted, or recognized in the languages that `ocr` names.
+    """
     try:
         pypdfium2: Any = import_module("pypdfium2")
     except ImportError:
@@ -29,37 +41,92 @@ def parse(file: BinaryIO, characters: int) -> Parsed:
         raise Refusal(f"it says that it has {count:,} pages, more than {MOST_PAGES:,}")
     texts: list[str] = []
     pages: list[int] = []
-    size = 0
+    lines: list[Line] = []
+    size = empty = 0
     for number in range(count):
         try:
-            text = _page(document, number, size, characters)
+            text, measured, shown = _page(document, number, size, characters, ocr)
         except pypdfium2.PdfiumError as error:
             raise Refusal(
                 f"its page {number + 1} of {count} is damaged ({error})", "Save it again."
             ) from None
         pages.append(size)
         texts.append(text)
+        empty += shown and not text
+        lines += measured if len(lines) < MOST_LINES_MEASURED else []
         size += len(text) + len(BETWEEN_PAGES)
     if not any(texts):
         reason = f"none of its {count} pages holds text, only pictures perhaps"
-        raise Refusal(reason, "Let a program for text recognition (OCR) add the text.")
-    title = document.get_metadata_dict().get("Title")
-    return Parsed(BETWEEN_PAGES.join(texts), tuple(pages), as_title(title))
+        raise Refusal(reason, "" if ocr else USE_OCR)
+    title = as_title(document.get_metadata_dict().get("Title"))
+    whole = BETWEEN_PAGES.join(texts)
+    headings = pdf_headings.from_outline(_bookmarks(document), whole, pages)
+    headings = headings or pdf_headings.from_letters(lines, pages)
+    return Parsed(whole, tuple(pages), title, 0, tuple(headings), empty)
 
 
-def _page(document: Any, number: int, before: int, characters: int) -> str:
-    """The text of a page, its line breaks as everywhere else."""
+def _page(document: Any, number: int, before: int, characters: int, ocr: str) -> tuple[str, list[Line], bool]:
+    """The text of a page, its line breaks as everywhere else, its lines, and whether it shows anything."""
     page = document[number]
     try:
         content = page.get_textpage()
         try:
             if before + content.count_chars() > characters:
                 raise too_long(characters)
-            text = str(content.get_text_range())
+            text, lines = _text(content, before)
         finally:
             content.close()
+        shown = bool(text) or next(page.get_objects(max_depth=1), None) is not None
+        if shown and ocr and not text:
+            text = recognize(_drawn(page), ocr)
+            if before + len(text) > characters:
+                raise too_long(characters)
+        return text, lines, shown
     finally:
         page.close()
-    for hyphen in _HYPHENS:
-        text = text.replace(hyphen, "")
-    return text.replace("\r\n", "\n").replace("\r", "\n").strip()
+
+
+def _text(content: Any, before: int) -> tuple[str, list[Line]]:
+    """The text of a page that begins after `before` characters, words joined again at the ends of lines."""
+    raw: Any = import_module("pypdfium2.raw")
+    original = str(content.get_text_range())
+    parts: list[str] = []
+    lines: list[Line] = []
+    place = size = 0
+    box = raw.FS_RECTF()
+    for number, line in enumerate(original.replace("\r\n", "\n").replace("\r", "\n").split("\n")):
+        index = raw.FPDFText_GetCharIndexFromTextIndex(content, place)
+        known = index >= 0 and raw.FPDFText_GetLooseCharBox(content, index, box)
+        joined = bool(parts) and parts[-1][-1:] in tuple(_HYPHENS)
+        if joined:
+            parts[-1] = parts[-1][:-1]
+            size -= 1
+        elif number:
+            parts.append("\n")
+            size += 1
+        if not joined:
+            lines.append(Line(before + size, line, box.top - box.bottom if known else 0.0))
+        parts.append(line)
+        size += len(line)
+        place += len(line) + 2
+    whole = "".join(parts)
+    text = whole.strip()
+    cut = len(whole) - len(whole.lstrip())
+    return text, [line._replace(start=max(before, line.start - cut)) for line in lines]
+
+
+def _drawn(page: Any) -> bytes:
+    """A page as a gray picture in the format PGM, with few enough dots for a page of any size."""
+    scale = min(DOTS_PER_INCH / 72, math.sqrt(MOST_DOTS / max(1.0, page.get_width() * page.get_height())))
+    bitmap = page.render(scale=scale, grayscale=True)
+    data, stride = bytes(bitmap.buffer), bitmap.stride
+    rows = (data[row * stride : row * stride + bitmap.width] for row in range(bitmap.height))
+    return b"P5 %d %d 255\n" % (bitmap.width, bitmap.height) + b"".join(rows)
+
+
+def _bookmarks(document: Any) -> Iterator[Bookmark]:
+    for entry in islice(document.get_toc(), pdf_headings.MOST_BOOKMARKS):
+        target = entry.get_dest()
+        page = target.get_index() if target else None
+        if page is not None:
+            yield Bookmark(entry.get_title(), entry.level + 1, page)

@@ -2,6 +2,7 @@
 
 import json
 import math
+import os
 import signal
 import subprocess
 import sys
@@ -10,7 +11,7 @@ from threading import Event, Timer
 from typing import BinaryIO
 
 from longspan.errors import bad, whole
-from longspan.text.files.parsed import Parsed, Refusal
+from longspan.text.files.parsed import Heading, Parsed, Refusal
 
 CHUNK = 1 << 20
 MOST = 1 << 48
@@ -33,29 +34,42 @@ class Limits:
     "Length of its text."
     seconds: float = 8.0
     "Time to parse it; a second more for each megabyte of the file."
+    ocr_seconds: float = 900.0
+    "Time for recognizing text in its pictures, if that is asked for."
     memory: int = 1 << 30
     "Bytes of address space for the process that parses it."
 
     def __post_init__(self) -> None:
         for field in fields(self):
             value = getattr(self, field.name)
-            if field.name != "seconds":
+            if not field.name.endswith("seconds"):
                 whole(field.name, value, 1, most=MOST)
             elif not isinstance(value, int | float) or not 0 < value < 1e6:
-                raise bad("seconds", "a number above 0", value)
+                raise bad(field.name, "a number above 0", value)
 
 
-def parse(kind: str, file: BinaryIO, size: int, limits: Limits) -> Parsed:
-    """Parse an open file of `size` bytes in a child process."""
-    seconds = limits.seconds + size / 1e6
+def parse(kind: str, file: BinaryIO, size: int, limits: Limits, ocr: str = "") -> Parsed:
+    """Parse an open file of `size` bytes in a child process; `ocr` names languages to recognize, if any."""
+    seconds = limits.seconds + size / 1e6 + (limits.ocr_seconds if ocr else 0)
     numbers = (limits.characters, limits.memory, math.ceil(seconds) + 1)
-    command = [sys.executable, *PROGRAM, kind, *map(str, numbers)]
+    command = [sys.executable, *PROGRAM, kind, *map(str, numbers), ocr]
     late = Event()
-    with subprocess.Popen(command, stdin=file, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL) as process:
+    with subprocess.Popen(
+        command,
+        stdin=file,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.DEVNULL,
+        start_new_session=bool(ocr),  # so that what it starts can be ended with it
+    ) as process:
+
+        def end() -> None:
+            if ocr and hasattr(os, "killpg") and process.poll() is None:
+                os.killpg(process.pid, signal.SIGKILL)
+            process.kill()
 
         def stop() -> None:
             late.set()
-            process.kill()
+            end()
 
         timer = Timer(seconds, stop)
         timer.start()
@@ -63,7 +77,7 @@ def parse(kind: str, file: BinaryIO, size: int, limits: Limits) -> Parsed:
             answer = _answer(process, 8 * limits.characters + CHUNK)
         finally:
             timer.cancel()
-            process.kill()  # after an interrupt; a child that has answered is gone already
+            end()  # after an interrupt; a child that has answered is gone already
     if late.is_set() or process.returncode == -getattr(signal, "SIGXCPU", 0):
         raise Refusal(f"reading it took longer than {seconds:.0f} seconds", "Raise `seconds` of Limits.")
     return _parsed(answer, process.returncode)
@@ -90,7 +104,10 @@ def _parsed(answer: bytearray, status: int) -> Parsed:
         if "reason" in facts:
             raise Refusal(facts["reason"], facts["repair"])
         text = str(memoryview(answer)[head + 1 :], "utf-8")
-        return Parsed(text, tuple(facts["pages"]), facts["title"], facts["replaced"])
+        headings = tuple(Heading(*heading) for heading in facts["headings"])
+        return Parsed(
+            text, tuple(facts["pages"]), facts["title"], facts["replaced"], headings, facts["empty_pages"]
+        )
     except (ValueError, KeyError, TypeError):
         raise Refusal("its parser ended without a sensible answer", DAMAGED) from None
 

@@ -1,0 +1,67 @@
+"""The words of a query: their stems, other spellings that the index knows, and where they stand."""
+
+from collections.abc import Callable, Iterable
+from typing import NamedTuple
+
+from longspan.search.spelling import across_the_ocean, halves, joined, slips
+from longspan.search.words import STOP_WORDS, stems, word_spans
+
+Known = Callable[[Iterable[str]], set[str]]
+"""Which of some stems occur in the index."""
+
+
+class Term(NamedTuple):
+    """A word of a query."""
+
+    start: int
+    end: int
+    "Its characters in the query."
+    stems: tuple[str, ...]
+    "Stems that it matches, its own first; none occurs if the index does not know the word."
+    together: tuple[str, ...] = ()
+    "Stems that match it only side by side: its halves."
+
+
+def query_terms(query: str, known: Known) -> list[Term]:
+    """The words of a query, without stop words unless it has no others; a repeated word counts once.
+
+    A word also matches its British or American spelling and, with the next word, what both make written as
+    one. A word that does not occur matches what does at distance 1, or its two halves.
+
+    >>> query_terms("Where is the colour?", lambda stems: {"color"} & set(stems))
+    [Term(start=13, end=19, stems=('colour', 'color'), together=())]
+    """
+    spans = word_spans(query)
+    content = [span for span in spans if span[0] not in STOP_WORDS] or spans
+    words = [word for word, _, _ in content]
+    others = {word: across_the_ocean(word) for word in words}
+    pairs = dict(joined(words))
+    stem_of = stems([*words, *(form for forms in others.values() for form in forms), *pairs.values()])
+    present = known(stem_of.values())
+    terms: dict[str, Term] = {}
+    for place, (word, start, end) in enumerate(content):
+        forms = [stem_of[form] for form in others[word] if stem_of[form] in present]
+        for pair in (place - 1, place):
+            if pair in pairs and stem_of[pairs[pair]] in present:
+                forms.append(stem_of[pairs[pair]])
+        own = stem_of[word]
+        together: tuple[str, ...] = ()
+        if own not in present and not forms:
+            forms, together = _guessed(word, known)
+        terms.setdefault(own, Term(start, end, tuple(dict.fromkeys((own, *forms))), together))
+    return list(terms.values())
+
+
+def _guessed(word: str, known: Known) -> tuple[list[str], tuple[str, ...]]:
+    """Stems at distance 1 of a word that does not occur; else its halves, if both occur."""
+    stem_of = stems(set(slips(word)))
+    near = sorted(known(stem_of.values()))
+    if near:
+        return near, ()
+    pairs = halves(word)
+    stem_of = stems(half for pair in pairs for half in pair)
+    present = known(stem_of.values())
+    for first, second in pairs:
+        if {stem_of[first], stem_of[second]} <= present:
+            return [], (stem_of[first], stem_of[second])
+    return [], ()
