@@ -98,7 +98,7 @@ def _request(arguments: argparse.Namespace) -> "tuple[Request, list[tuple[int, s
     from longspan.search.request import Request
     from longspan.search.update import listed
 
-    paths, problems = arguments.paths, []
+    paths, problems = arguments.paths, list[tuple[int, str]]()
     if arguments.queries is not None:
         if arguments.open is not None:
             raise bad("--open", "left out with --queries", arguments.open)
@@ -116,16 +116,16 @@ def _request(arguments: argparse.Namespace) -> "tuple[Request, list[tuple[int, s
     for name, least in (("context", 0), ("open", 1), ("keep", 0)):
         if getattr(arguments, name) is not None:
             whole(f"--{name}", getattr(arguments, name), least)
-    shown = {} if arguments.json else {"color": terminal.color(), "links": terminal.links()}
     names = ("top", "mode", "by", "min_score", "context", "json", "now")
     return Request(
         queries=queries,
         paths=[str(path) for path in listed(paths)],
         filters=" ".join(f'file:"{pattern}"' for pattern in arguments.glob),
         many=arguments.queries is not None,
+        color=terminal.color(),
+        links=terminal.links(),
         width=terminal.width(),
         here=os.getcwd(),
-        **shown,
         **{name: getattr(arguments, name) for name in names},
     ), problems
 

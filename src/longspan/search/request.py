@@ -84,7 +84,7 @@ def answer(index: "Index", request: Request, report: "Report | None" = None) -> 
             min_score=request.min_score,
         )
         answered |= hits.answered
-        read = hits.read
+        read = hits.read if request.asks_model else 1.0
         found = [(str(hit.file), hit.url) for hit in hits]
         shown = (
             _as_json(index, request, query, hits, report)
