@@ -128,5 +128,5 @@ def _search(index: Index, questions: Questions, mode: str, text: str) -> Ranking
         known = [hit for hit in hits if hit.file in questions.files]
         if len(hits) < top or sum(len(squeeze(hit.text)) for hit in known) >= LIMITS[-1]:
             places = [(questions.files[hit.file], hit.start, hit.end) for hit in known]
-            return Ranking(places, getattr(hits, "answered", True), known)
+            return Ranking(places, hits.answered, known)
         top *= 2

@@ -4,7 +4,7 @@ import tempfile
 import time
 from collections.abc import Callable, Iterator, Sequence
 from functools import cached_property, partial
-from itertools import chain
+from itertools import chain, pairwise
 from pathlib import Path
 
 import numpy as np
@@ -15,10 +15,9 @@ from longspan.evaluate.figures import Row, row
 from longspan.progress import progress_bar
 from longspan.reader import Reader
 from longspan.search.index import Index
-from longspan.search.passages import Encoded, encode
-from longspan.search.rank import document_scores, passage_scores
+from longspan.search.passages import encode
 from longspan.shapes import FloatArray, IntArray
-from longspan.text.passages import split
+from longspan.text.passages import tile
 
 CHUNKS = (126, 254, 510)
 """Tokens of independent chunks, without the two special ones."""
@@ -63,21 +62,21 @@ class _Documents:
         scores = self._scores(np.stack([part.mean(0) for part in parts]))
         if not best:
             return scores
-        return document_scores(scores, np.stack([(self.questions @ part.T).max(1) for part in parts], axis=1))
+        return (scores + np.stack([(self.questions @ part.T).max(1) for part in parts], axis=1)) / 2
 
     def whole(self) -> FloatArray:
-        return self._scores(np.stack([document.vectors[0] for document in self._encoded]))
+        return self._scores(np.stack([vectors[0] for vectors in self._encoded]))
 
     def best(self) -> FloatArray:
-        best = [passage_scores(self.questions, each.vectors[1:], each.parts).max(1) for each in self._encoded]
-        return document_scores(self.whole(), np.stack(best, axis=1))
+        best = [(self.questions @ vectors[1:].T).max(1) for vectors in self._encoded]
+        return (self.whole() + np.stack(best, axis=1)) / 2
 
     @cached_property
-    def _encoded(self) -> list[Encoded]:
+    def _encoded(self) -> list[FloatArray]:
         encoded = []
         with progress_bar(len(self.texts), "documents") as bar:
             for text in self.texts:
-                encoded += encode(self.long, [text])
+                encoded += [each.tables.vectors for each in encode(self.long, [_passages(text)])]
                 bar.update(1)
         return encoded
 
@@ -95,7 +94,7 @@ def by_passage(
     for name, size in sizes.items():
         if methods is None or name in methods:
             began = time.perf_counter()
-            values = _recalls(collection.queries, _ranked_chunks(collection, short, long, size))
+            values = _recalls(collection.queries, _ranked_chunks(collection, short, size))
             yield row(collection.name, name, values, time.perf_counter() - began)
     modes = {"whole document": "dense", "BM25": "bm25", "whole document + BM25": "hybrid"}
     chosen = [name for name in modes if methods is None or name in methods]
@@ -116,13 +115,9 @@ def by_passage(
                 began = time.perf_counter()
 
 
-def _ranked_chunks(
-    collection: Collection, short: Reader, long: Reader, size: int | None
-) -> list[list[Place]]:
+def _ranked_chunks(collection: Collection, short: Reader, size: int | None) -> list[list[Place]]:
     """The best chunks of `size` tokens for each question, each encoded alone; None: the index's passages."""
-    spans = [
-        _passages(long, text) if size is None else chunked(short, text, size) for text in collection.documents
-    ]
+    spans = [_spans(text) if size is None else chunked(short, text, size) for text in collection.documents]
     places = [(number, a, b) for number, own in enumerate(spans) for a, b in own]
     vectors = _alone(short, [collection.documents[number][a:b] for number, a, b in places])
     best = np.argsort(-(_questions(collection, short) @ vectors.T), axis=1)[:, :DEPTH]
@@ -151,8 +146,12 @@ def cut(reader: Reader, text: str, limit: int) -> str:
     return text if len(offsets) <= limit - 2 else text[: int(offsets[: limit - 2, 1].max())]
 
 
-def _passages(reader: Reader, text: str) -> list[Span]:
-    return [(passage.start, passage.end) for passage in split(text, _offsets(reader, text))]
+def _passages(text: str) -> list[str]:
+    return [text[a:b] for a, b in _spans(text)]
+
+
+def _spans(text: str) -> list[Span]:
+    return list(pairwise((*tile(text), len(text))))
 
 
 def _offsets(reader: Reader, text: str) -> IntArray:

@@ -14,17 +14,19 @@ import numpy as np
 from longspan.shapes import FloatArray
 
 MEANING = ("cosine", "inside_cosine", "document_cosine")
-"""Of vectors: with the query, with the query as its words are rare inside of the document, of the document."""
+"""Cosines: with the query, with its words weighed by their rarity inside of the document, of the document."""
 TOKENS = ("max_sim", "inside_max_sim", "coverage")
 """Of tokens: the query's best matches, the same by rarity inside, and how much of the passage is matched."""
 WORDS = ("inside_bm25", "document_bm25", "covered", "covered_inside", "document_best")
 SHAPE = ("position", "first", "upper", "capitalized", "digits", "punctuation", "number", "name")
 FEATURES = (*MEANING, *TOKENS, *WORDS, *SHAPE)
 
-_NUMBER_WORDS = """how much|how many|how long|how often|how old|how far|how large|how big|how fast|how soon
-|how early|how late|how high|when|year|date|percent|percentage|price|amount|sum|share|number|size|time|rate|age|cap
-|fee|limit|default|minimum|maximum|deadline|cost|salary|income|days?|years?|months?|port|value"""
-_WANTS_NUMBER = re.compile(rf"\b(?:{_NUMBER_WORDS.replace(chr(10), '')})\b", re.IGNORECASE)
+_WANTS_NUMBER = re.compile(
+    r"\b(?:how (?:much|many|long|often|old|far|large|big|fast|soon|early|late|high)|when|year|date|percent"
+    r"|percentage|price|amount|sum|share|number|size|time|rate|age|cap|fee|limit|default|minimum|maximum"
+    r"|deadline|cost|salary|income|days?|years?|months?|port|value)\b",
+    re.IGNORECASE,
+)
 _WANTS_NAME = re.compile(r"\b(?:who|whom|whose|which|where)\b", re.IGNORECASE)
 _NUMBER = re.compile(
     r"\d|\b(?:one|two|three|four|five|six|seven|eight|nine|ten|eleven|twelve|fifteen|twenty|thirty|forty|fifty"
@@ -191,7 +193,7 @@ CONFIDENCE: dict[str, dict[str, float]] = {
 }
 """Logistic regression on what is known of the best candidate: whether there is an answer at all."""
 ANSWERED = 0.34
-"""The confidence below which the best passages are not called an answer: 10 % of those that answer are lost."""
+"""The confidence below which the best passages are not called an answer; a tenth of those that are is lost."""
 DOCUMENT_MEANING = 0.5
 """How much the meaning of a document counts beside its words."""
 

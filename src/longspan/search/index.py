@@ -5,6 +5,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from contextlib import nullcontext, suppress
 from dataclasses import replace
 from functools import cached_property
+from itertools import pairwise
 from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING, Self, TypeVar
@@ -135,14 +136,14 @@ class Index:
         began, report = time.perf_counter(), Report()
         roots = listed(paths)
         with writing(self.folder, wait):
-            pending = self._compare(roots, report)
-            size = sum(file.size for file, _ in pending)
+            pending = list(self._compare(roots, report).items())
+            size, done = sum(files[0].size for _, files in pending), 0
             with progress_bar(size, "bytes", shown=progress, scale=True) as bar:
-                done = 0
-                for group in _grouped(read_many((file.path for file, _ in pending), ocr=ocr), WORDS_GROUP):
+                documents = read_many((files[0].path for _, files in pending), ocr=ocr)
+                for group in _grouped(documents, WORDS_GROUP):
                     known, done = pending[done : done + len(group)], done + len(group)
                     self._add_words(list(zip(known, group, strict=True)), report)
-                    bar.update(sum(file.size for file, _ in known))
+                    bar.update(sum(files[0].size for _, files in known))
             if vectors:
                 self._embed(report, progress)
             if report.removed or report.changed or report.n_tokens:
@@ -185,8 +186,8 @@ class Index:
             self._store.compact()
         return len(paths)
 
-    def _compare(self, roots: Sequence[Path], report: Report) -> list[tuple[File, bytes]]:
-        """The files that must be read, and their digests; records of other changes are updated."""
+    def _compare(self, roots: Sequence[Path], report: Report) -> dict[bytes, list[File]]:
+        """The files that must be read, by their digests; records of other changes are updated."""
         known = {file.path: file for file in self._store.files()}
         held = {entry.id: entry.digest for entry in self._store.entries()}
         number_of = {content: number for number, content in held.items()}
@@ -199,7 +200,7 @@ class Index:
         )
         gone = {path for path in known if path not in present and within(path, roots) and is_gone(path)}
         lost = {known[path].document for path in gone}
-        pending: list[tuple[File, bytes]] = []
+        pending: dict[bytes, list[File]] = {}
         same = []
         for path in present:
             old = known.get(path)
@@ -214,7 +215,7 @@ class Index:
                 continue
             file = File(path, stat.st_size, stat.st_mtime_ns, number_of.get(content, 0))
             if not file.document:
-                pending.append((file, content))
+                pending.setdefault(content, []).append(file)
                 continue
             same.append(file)
             if old and old.document == file.document:
@@ -236,26 +237,26 @@ class Index:
 
     def _add_words(
         self,
-        group: Sequence[tuple[tuple[File, bytes], Document | DocumentError]],
+        group: Sequence[tuple[tuple[bytes, list[File]], Document | DocumentError]],
         report: Report,
     ) -> None:
         """Commit the texts of some files; those that could not be read are reported."""
         known = {file.path for file in self._store.files()}
-        fresh: dict[bytes, tuple[Entry, list[Row]]] = {}
-        files = []
-        for (file, content), document in group:
+        fresh = []
+        for (content, files), document in group:
             if isinstance(document, DocumentError):
-                report.failed.append((file.path, str(document)))
+                report.failed += [(file.path, str(document)) for file in files]
                 continue
-            report.gaps += [(file.path, document.gap)] if document.gap else []
-            fresh.setdefault(content, _cut(document, content))
-            files.append((file, content))
-            report.changed += file.path in known
-            report.added += file.path not in known
-        if files:
+            report.gaps += [(file.path, document.gap) for file in files if document.gap]
+            report.changed += sum(file.path in known for file in files)
+            report.added += sum(file.path not in known for file in files)
+            fresh.append((files, _cut(document, content)))
+        if fresh:
             with self._store.db.transaction():
-                ids = self._store.add(list(fresh.values()))
-                self._store.put_files([file._replace(document=ids[content]) for file, content in files])
+                ids = self._store.add([cut for _, cut in fresh])
+                self._store.put_files(
+                    [file._replace(document=ids[cut[0].digest]) for files, cut in fresh for file in files]
+                )
                 self._store.remove_orphans()
 
     def _embed(self, report: Report, progress: bool | None) -> None:
@@ -378,10 +379,11 @@ def _cut(document: Document, content: bytes) -> tuple[Entry, list[Row]]:
         characters=len(text),
         pages=np.array(document.pages, "<u4").tobytes(),
     )
-    return entry, [
-        Row(start, document.line_of(start), "\n".join(document.section_of(start)), text[start:end])
-        for start, end in zip(starts, [*starts[1:], len(text)], strict=True)
-    ]
+    rows, line = [], 1
+    for start, end in pairwise((*starts, len(text))):
+        rows.append(Row(start, line, "\n".join(document.section_of(start)), text[start:end]))
+        line += text.count("\n", start, end)
+    return entry, rows
 
 
 def _grouped(items: Iterable[T], size: int) -> Iterator[list[T]]:

@@ -1,4 +1,4 @@
-"""What the words of a query say: about passages, about documents, and how rare each word is inside of each."""
+"""What the words of a query say of passages and documents, and how rare each of them is inside of each."""
 
 from collections.abc import Callable, Sequence
 from typing import NamedTuple

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 
 from longspan.search import fusion
+from longspan.search.answer import token_weights
 from longspan.search.lexical import Lexical
 from longspan.search.terms import Term
 from longspan.shapes import BoolArray, FloatArray, IntArray
@@ -97,13 +98,9 @@ def _by_tokens(
     view: "View", query: Signals, vectors: "QueryVectors", rows: IntArray, owner: IntArray
 ) -> dict[str, FloatArray]:
     """The query token by token: each counts as its word is rare inside of the document."""
-    from longspan.search.late_interaction import max_sim
-    from longspan.search.token_codes import unpack
-
-    term_of = np.array([_term_at(query.terms, start) for start in vectors.offsets[:, 0]], np.int64)
-    content = term_of >= 0
-    weights = query.said.rarity_inside[term_of][:, owner].T * content  # (n, Q)
-    weights[weights.sum(1) == 0] = 1.0
+    content = token_weights(query, np.ones(len(query.terms))) > 0
+    weight_in = {i: token_weights(query, query.said.rarity_inside[:, i]) for i in set(owner.tolist())}
+    weights = np.array([weight_in[number] for number in owner.tolist()])  # (n, Q)
     read = view.read[rows]
     near = np.where(read[:, None], view.vectors[np.where(read, rows, 0)].astype(np.float32), 0)
     gram = vectors.tokens @ vectors.tokens.T
@@ -117,23 +114,26 @@ def _by_tokens(
         sizes = (ends - starts)[held]
         begins = np.cumsum(sizes) - sizes
         place = np.repeat(starts[held] - begins, sizes) + np.arange(sizes.sum())
-        codes, scales, worth = unpack(view.tokens[place], view.vectors.shape[1])
-        unit = vectors.tokens / np.maximum(np.linalg.norm(vectors.tokens, axis=1, keepdims=True), 1e-9)
-        each = np.arange(len(codes))
-        products = max_sim(unit, codes, scales, each, each + 1)  # (tokens, Q)
+        products, worth = token_products(view, vectors, place)
         maxima = np.maximum.reduceat(products, begins)  # (n, Q)
         own = weights[held]
         sums["max_sim"][held] = maxima.mean(1)
         sums["inside_max_sim"][held] = (maxima * own).sum(1) / own.sum(1)
-        matched = products[:, content if content.any() else slice(None)].max(1)
+        matched = products[:, content].max(1)
         counted = np.maximum(np.add.reduceat(worth, begins), 1e-9)
         sums["coverage"][held] = np.add.reduceat(matched * worth, begins) / counted
     return features | sums
 
 
-def _term_at(terms: Sequence[Term], place: int) -> int:
-    """The number of the term that the character at `place` belongs to; -1 for none."""
-    return next((number for number, term in enumerate(terms) if term.start <= place < term.end), -1)
+def token_products(view: "View", vectors: "QueryVectors", place: IntArray) -> tuple[FloatArray, FloatArray]:
+    """The cosines (n, Q) of some tokens of the index with those of the query, and how much each counts."""
+    from longspan.search.late_interaction import max_sim
+    from longspan.search.token_codes import unpack
+
+    codes, scales, worth = unpack(view.tokens[place], view.vectors.shape[1])
+    unit = vectors.tokens / np.maximum(np.linalg.norm(vectors.tokens, axis=1, keepdims=True), 1e-9)
+    each = np.arange(len(codes))
+    return max_sim(unit, codes, scales, each, each + 1), worth
 
 
 def documents(view: "View", query: Signals, allowed: BoolArray, top: int, mode: str) -> Ranking:
@@ -172,7 +172,7 @@ def _documents_by_meaning(view: "View", query: Signals, rows: IntArray) -> Float
 
 
 def cosines(view: "View", vector: FloatArray) -> FloatArray:
-    """(rows,): the product of every row with the query, to half precision; 0 for those that have no vector."""
+    """(rows,): the product of every row with the query, to half precision; 0 where there is no vector."""
     result = np.zeros(len(view.owner), np.float32)
     result[: len(view.vectors)] = products(view.vectors, vector)[: len(result)]
     return result

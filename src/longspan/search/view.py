@@ -17,7 +17,7 @@ from longspan.search.store import Row, Store, numbers
 from longspan.search.terms import query_terms
 from longspan.search.update import within
 from longspan.search.words import stems, words_of
-from longspan.shapes import BoolArray, IntArray
+from longspan.shapes import BoolArray, FloatArray, IntArray
 
 if TYPE_CHECKING:
     from longspan.search.passages import QueryVectors
@@ -127,7 +127,8 @@ class View:
         inside = [path for path in paths if roots is None or within(path, roots)] or paths
         text = passage.text.strip()
         start = passage.start + len(passage.text) - len(passage.text.lstrip())
-        begin, end = answering_sentence(text, query)
+        tokens = self._tokens(row, passage.text, start - passage.start, query)
+        begin, end = answering_sentence(text, query, int(self.owner[row]), tokens)
         pages = numbers(entry.pages)
         line = passage.line + passage.text[: start - passage.start].count("\n")
         dense = None
@@ -151,6 +152,19 @@ class View:
             bm25=float(query.said.bm25[row]) or None,
             text=text,
         )
+
+    def _tokens(
+        self, row: int, text: str, lead: int, query: rank.Signals
+    ) -> tuple[IntArray, FloatArray] | None:
+        """The places of a passage's tokens behind its `lead`, and their products with the query's tokens."""
+        if query.vectors is None or not len(self.tokens):
+            return None
+        start, end = (int(places[row]) for places in self.token_spans)
+        encoding = query.vectors.tokenizer.encode(text)
+        places = encoding.offsets[encoding.source == 0][:, 0]
+        if not len(places) or len(places) != end - start:  # a tokenizer that sees more than the passage
+            return None
+        return places - lead, rank.token_products(self, query.vectors, np.arange(start, end))[0]
 
     def _named(self, stem: str) -> IntArray:
         """The documents in files whose name holds a stem."""
