@@ -2,6 +2,7 @@
 
 import argparse
 import os
+from pathlib import Path
 from typing import TYPE_CHECKING, cast
 
 from longspan.cli import terminal
@@ -139,7 +140,7 @@ def _search(index: "Index", request: "Request") -> "tuple[Reply, int]":
     if not request.paths and not len(index):
         raise empty(index.folder)
     with Catalog(index.folder) as catalog:
-        unread = catalog.unread()
+        unread = catalog.unread(list(map(Path, request.paths)))
     if request.asks_model and unread and not request.now and not stopped:
         stopped = _read(index, request, unread, report)
     reply = answer(index, request, report)
@@ -176,7 +177,7 @@ def _read(index: "Index", request: "Request", unread: int, report: "Report | Non
         print(answer(index, request).out, end="\n\n", flush=True)
         say(f"by words so far; the model is reading {terminal.size(unread)} (--now leaves it out).")
     try:
-        reading = index.embed(wait=WAIT)
+        reading = index.embed(inside=request.paths or None, wait=WAIT)
     except Busy:
         say("another process is changing the index; what it holds so far is searched.")
     except KeyboardInterrupt:

@@ -103,9 +103,9 @@ def respond(index: Index, own: dict[str, str], message: dict[str, Any]) -> dict[
         report = index.add(request.paths, vectors=False, progress=False, wait=WAIT) if request.paths else None
         if report is not None and report.failed:
             return {"declined": "some files cannot be read"}
-        if request.asks_model and index.share_read < 1 and not request.now:
-            return {"declined": "the model has not read all documents"}
-        return {"reply": asdict(answer(index, request, report))}
+        reply = answer(index, request, report)
+        unread = reply.read < 1 and not request.now
+        return {"declined": "the model has not read all"} if unread else {"reply": asdict(reply)}
     except (LongspanError, OSError, KeyError, TypeError, ValueError) as error:
         return {"declined": str(error)}
 

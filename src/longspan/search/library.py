@@ -89,7 +89,7 @@ def summary(folder: Path) -> Summary:
     size = sum(path.stat().st_size for path in folder.iterdir() if path.is_file())
     try:
         with Catalog(folder) as catalog:
-            return Summary(name, str(folder), *catalog.counts(), size, catalog.model, catalog.read)
+            return Summary(name, str(folder), *catalog.counts(), size, catalog.model, catalog.share_read())
     except LongspanError as error:
         return Summary(name, str(folder), bytes=size, problem=str(error))
 
@@ -113,19 +113,28 @@ class Catalog:
         """The model that the index was built with."""
         return self._db.get("model")
 
-    @property
-    def read(self) -> float:
-        """How much of the text the model has read, from 0 to 1."""
-        total = self._count("SELECT sum(characters) FROM documents")
-        return 1.0 - self.unread() / total if total else 0.0
+    def share_read(self, roots: Sequence[Path] = ()) -> float:
+        """How much of the text the model has read, from 0 to 1, of all or of what lies in some paths."""
+        read, unread = (self._characters(roots, condition) for condition in ("NOT NULL", "NULL"))
+        return read / (read + unread) if read + unread else 1.0
+
+    def unread(self, roots: Sequence[Path] = ()) -> int:
+        """Characters that the model has not read yet, of all or of what lies in some paths."""
+        return self._characters(roots, "NULL")
+
+    def _characters(self, roots: Sequence[Path], condition: str) -> int:
+        if not roots:
+            return self._count(f"SELECT sum(characters) FROM documents WHERE n_tokens IS {condition}")
+        rows = self._db.rows(
+            "SELECT path, document, characters FROM files JOIN documents ON documents.id = files.document"
+            f" WHERE n_tokens IS {condition}"
+        )
+        near = {number: size for path, number, size in rows if _covered(Path(os.fsdecode(path)), roots)}
+        return sum(near.values())
 
     def counts(self) -> tuple[int, int]:
         """How many files and passages there are."""
         return self._count("SELECT count(*) FROM files"), self._count("SELECT sum(passages) FROM documents")
-
-    def unread(self) -> int:
-        """Characters that the model has not read yet."""
-        return self._count("SELECT sum(characters) FROM documents WHERE n_tokens IS NULL")
 
     def _count(self, query: str) -> int:
         return int(self._db.rows(query)[0][0] or 0)

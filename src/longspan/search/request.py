@@ -5,6 +5,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from longspan.search.library import Catalog
+
 if TYPE_CHECKING:
     from longspan.search.index import Index
     from longspan.search.results import ContextOf, Hit, Hits
@@ -70,10 +72,12 @@ def check(request: Request) -> None:
 
 
 def answer(index: "Index", request: Request, report: "Report | None" = None) -> Reply:
-    """Search the index as it is."""
+    """Search the index as it is; `report` says how it was updated before."""
     outputs: list[str] = []
     found: list[tuple[str, str]] = []
-    answered, read = False, 1.0
+    answered = False
+    with Catalog(index.folder) as catalog:
+        read = catalog.share_read(list(map(Path, request.paths))) if request.asks_model else 1.0
     for query in request.queries:
         hits = index.search(
             _asked(request, query),
@@ -84,39 +88,32 @@ def answer(index: "Index", request: Request, report: "Report | None" = None) -> 
             min_score=request.min_score,
         )
         answered |= hits.answered
-        read = hits.read if request.asks_model else 1.0
         found = [(str(hit.file), hit.url) for hit in hits]
-        shown = (
-            _as_json(index, request, query, hits, report)
-            if request.json
-            else _as_text(index, request, query, hits)
-        )
-        outputs.append(shown)
-    return Reply(
-        out=("\n" if request.json else "\n\n").join(outputs), answered=answered, found=found, read=read
-    )
+        if request.json:
+            update = {} if report is None else {"update": report.as_dict()}
+            outputs.append(json.dumps(_as_data(index, request, query, hits) | {"read": read} | update))
+            report = None
+        else:
+            outputs.append(_as_text(index, request, query, hits))
+    out = ("\n" if request.json else "\n\n").join(outputs)
+    return Reply(out=out, answered=answered, found=found, read=read)
 
 
 def _asked(request: Request, query: str) -> str:
     return f"{request.filters} {query}".strip()
 
 
-def _as_json(index: "Index", request: Request, query: str, hits: "Hits", report: "Report | None") -> str:
+def _as_data(index: "Index", request: Request, query: str, hits: "Hits") -> dict[str, Any]:
     context = _context_of(index, request)
-    results = []
+    results: list[dict[str, Any]] = []
     for rank, hit in enumerate(hits, 1):
         results.append({"rank": rank, **hit.as_dict()})
         if context is not None:
             start, text = context(hit)
             results[-1] |= {"context": text, "context_start": start}
-    data: dict[str, Any] = {
-        "query": query,
-        "mode": request.mode,
-        "by": request.by,
-        "index": str(index.folder),
-    }
-    data |= {"model": index.model, "answered": hits.answered, "read": hits.read, "results": results}
-    return json.dumps(data | ({} if report is None else {"update": report.as_dict()}))
+    settings = {"query": query, "mode": request.mode, "by": request.by}
+    where = {"index": str(index.folder), "model": index.model}
+    return {**settings, **where, "answered": hits.answered, "results": results}
 
 
 def _as_text(index: "Index", request: Request, query: str, hits: "Hits") -> str:
@@ -135,8 +132,6 @@ def _as_text(index: "Index", request: Request, query: str, hits: "Hits") -> str:
 
 def _context_of(index: "Index", request: Request) -> "ContextOf | None":
     """The lines around the answer of a hit, if they are to be shown."""
-    from longspan.search.library import Catalog
-
     count = request.context
     if count is None:
         return None
