@@ -37,5 +37,5 @@ class Verb(argparse.ArgumentParser):
             f"{argument}={self.numbers[argument]}"
             if argument in self.numbers and not following.isdecimal()
             else argument
-            for argument, following in zip(given, [*given[1:], ""], strict=True)
+            for argument, following in zip(given, [*given[1:], ""], strict=False)
         ]

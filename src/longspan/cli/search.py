@@ -185,7 +185,8 @@ def _read(index: "Index", request: "Request", unread: int, report: "Report | Non
         return True
     else:
         if not request.json:
-            say(f"read {reading}")
+            speed = reading.n_tokens / max(reading.seconds, 1e-9)
+            say(f"the model has read {reading.n_tokens:,} tokens, {speed:,.0f} in a second.")
         if report is not None:
             for name in ("read", "n_tokens", "truncated", "seconds"):
                 setattr(report, name, getattr(report, name) + getattr(reading, name))

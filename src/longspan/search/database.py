@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any, TypeAlias
 
 from longspan.errors import CheckpointError, LongspanError, bad
+from longspan.search.lock import NAME as LOCK
 
 Value: TypeAlias = str | bytes | int | float | None
 """What a column may hold."""
@@ -52,7 +53,11 @@ class Database:
         self.folder = folder
         path = folder / NAME
         fresh = not path.exists()
-        if fresh and folder.exists() and (not folder.is_dir() or any(folder.iterdir())):
+        if (
+            fresh
+            and folder.exists()
+            and (not folder.is_dir() or {path.name for path in folder.iterdir()} - {LOCK})
+        ):
             raise bad("index", "an index, an empty folder or a new one", str(folder))
         folder.mkdir(parents=True, exist_ok=True)
         with self._guarded():

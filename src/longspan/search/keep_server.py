@@ -4,7 +4,8 @@ import os
 import socket
 import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any
@@ -36,19 +37,26 @@ def main(folder: Path, model: str | None, minutes: float) -> int:
             os.chdir(path.parent)  # so that no other folder is held
             if index.share_read:
                 index.search("warm", 1)
-            path.unlink(missing_ok=True)  # of a process that was killed
-            with socket.socket(socket.AF_UNIX) as door:
-                mask = os.umask(0o077)
-                door.bind(os.fspath(path))
-                os.umask(mask)
-                try:
-                    door.listen()
-                    serve(door, index, own, minutes * 60)
-                finally:
-                    path.unlink(missing_ok=True)
+            with listening(path) as door:
+                serve(door, index, own, minutes * 60)
     except Busy:  # another process is warm already
         pass
     return 0
+
+
+@contextmanager
+def listening(path: Path) -> Iterator[socket.socket]:
+    """A socket that only the user may connect to; one that a killed process left there is replaced."""
+    path.unlink(missing_ok=True)
+    with socket.socket(socket.AF_UNIX) as door:
+        mask = os.umask(0o077)
+        door.bind(os.fspath(path))
+        os.umask(mask)
+        try:
+            door.listen()
+            yield door
+        finally:
+            path.unlink(missing_ok=True)
 
 
 def serve(door: socket.socket, index: Index, own: dict[str, str], idle: float) -> None:
