@@ -151,11 +151,17 @@ class Index:
         report.seconds = time.perf_counter() - began
         return report
 
-    def embed(self, *, progress: bool | None = None, wait: float | None = None) -> Report:
-        """Let the model read the documents that are found by their words only so far."""
+    def embed(
+        self,
+        *,
+        inside: str | Path | Iterable[str | Path] | None = None,
+        progress: bool | None = None,
+        wait: float | None = None,
+    ) -> Report:
+        """Let the model read the documents that are found by their words only so far, or those `inside`."""
         began, report = time.perf_counter(), Report()
         with writing(self.folder, wait):
-            self._embed(report, progress)
+            self._embed(report, progress, None if inside is None else listed(inside))
             if report.n_tokens:
                 self._store.compact()
         report.seconds = time.perf_counter() - began
@@ -259,9 +265,12 @@ class Index:
                 )
                 self._store.remove_orphans()
 
-    def _embed(self, report: Report, progress: bool | None) -> None:
+    def _embed(self, report: Report, progress: bool | None, roots: Sequence[Path] | None = None) -> None:
         """Let the model read what it has not read yet."""
         pending = self._store.pending()
+        if roots is not None:
+            near = {file.document for file in self._store.files() if within(file.path, roots)}
+            pending = [entry for entry in pending if entry.id in near]
         total, done = sum(entry.characters for entry in pending), 0
         with progress_bar(total // 4, "tokens", shown=progress, scale=True) as bar:  # 4: a first guess
             for group in _grouped(pending, GROUP):
