@@ -1,52 +1,205 @@
-"""`longspan search QUERY PATH...`: the passages of files and folders that answer a question."""
+"""`longspan search QUERY [PATH...]`: the passages that answer a question, in the index or in some files."""
 
 import argparse
-import json
 import os
-import shutil
-import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, cast
 
-from longspan.cli.index import add_common, opened, updated
+from longspan.cli import terminal
+from longspan.cli.index import add_common, check_paths, empty, opened, roots_of, tell_problems
+from longspan.cli.parsing import Verb
+from longspan.cli.terminal import say
+from longspan.errors import bad, whole
+
+if TYPE_CHECKING:
+    from longspan.search.index import Index
+    from longspan.search.request import Reply, Request
+    from longspan.search.update import Report
+
+MINUTES = 10
+"""How long a warm process waits for the next query."""
+WAIT = 2.0
+"""Seconds to wait for another process that changes the index; then what is there is searched."""
+STOPPED = "stopped; what was read is kept, and the next run goes on. By what has been read:"
 
 
 def add_to(verbs: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
     """Declare the verb."""
-    verb = verbs.add_parser(
-        "search",
-        help="find passages of documents by meaning and by words",
-        epilog='example: longspan search "who may end the contract?" contracts/',
+    verb = cast(
+        Verb,
+        verbs.add_parser(
+            "search",
+            help="find passages of documents by meaning and by words",
+            epilog='example: longspan search "who may end the contract?" contracts/',
+        ),
     )
-    verb.add_argument("query", metavar="QUERY", help="a question, a sentence or some words")
-    verb.add_argument("paths", nargs="*", metavar="PATH", help="files and folders (default: all of --index)")
+    verb.add_argument("query", nargs="?", metavar="QUERY", help="a question, a sentence or some words")
+    verb.add_argument(
+        "paths", nargs="*", metavar="PATH", help="files and folders (default: all of the index)"
+    )
+    verb.add_argument("--queries", metavar="FILE", help="many queries: one on each line, or JSON; - is stdin")
     verb.add_argument("--top", type=int, default=5, metavar="N", help="passages to show (default: 5)")
     verb.add_argument("--mode", default="hybrid", metavar="MODE", help="hybrid (default), dense or bm25")
     verb.add_argument("--by", default="passage", metavar="WHAT", help="passage (default) or document")
+    verb.add_argument(
+        "--glob", action="append", default=[], metavar="PATTERN", help="only files such as *.pdf"
+    )
+    verb.add_argument("--min-score", type=float, metavar="X", help="leave out what scores less")
+    verb.add_argument("--context", type=int, metavar="N", help="show N lines before and behind the answer")
+    verb.add_argument(
+        "--open", type=int, metavar="[RANK]", help="open the file of a result (default: the first)"
+    )
+    verb.add_argument("--now", action="store_true", help="answer from what the model has read so far")
+    verb.add_argument(
+        "--keep",
+        type=int,
+        metavar="[MINUTES]",
+        help=f"stay warm in the background (default: {MINUTES}; 0 ends it)",
+    )
+    verb.add_argument("--stop-keep", action="store_true", help="end all processes that --keep has started")
     add_common(verb)
+    verb.numbers = {"--open": 1, "--keep": MINUTES}
     verb.set_defaults(run=run)
 
 
 def run(arguments: argparse.Namespace) -> int:
-    """Print the best passages; the status is 3 if some files could not be read."""
-    from longspan.search.rank import check_options
+    """Print the best passages: 0 if the best is an answer, 1 if not, 3 if some files could not be read."""
+    from longspan.search import keep
+    from longspan.search.library import exists, model_name, place
 
-    # Before reading, which may take hours.
-    check_options(arguments.query, arguments.top, arguments.mode, arguments.by)
-    with opened(arguments) as index:
-        report = updated(index, arguments.paths)
-        if not arguments.json and (report.encoded or report.moved or report.removed):
-            print(f"longspan: {report}", file=sys.stderr)
-        inside = arguments.paths or None
-        hits = index.search(
-            arguments.query, arguments.top, mode=arguments.mode, by=arguments.by, inside=inside
-        )
-        if arguments.json:
-            state = {"query": arguments.query, "mode": arguments.mode, "by": arguments.by}
-            state |= {"index": str(index.folder), "model": index.model}
-            results = [{"rank": rank, **hit.as_dict()} for rank, hit in enumerate(hits, 1)]
-            print(json.dumps({**state, "results": results, "update": report.as_dict()}))
-        else:
-            terminal = sys.stdout.isatty()
-            width = min(110, shutil.get_terminal_size().columns) if terminal else None
-            lines = hits.lines(color=terminal and not os.environ.get("NO_COLOR"), width=width)
-            print("\n\n".join(lines) or repr(hits))
-    return 3 if report.failed else 0
+    if arguments.keep is not None and not keep.supported():
+        raise bad("--keep", "left out on this system", arguments.keep, "It needs Unix domain sockets.")
+    if arguments.stop_keep or arguments.keep == 0:
+        keep.stop_all()
+        if arguments.query is None and arguments.queries is None:
+            return 0
+    request, problems = _request(arguments)
+    folder, model = place(arguments.index, arguments.model), model_name(arguments.model)
+    check_paths(request.paths)
+    if not request.paths and not exists(folder):
+        raise empty(folder)
+    if arguments.keep:
+        reply = keep.ask(keep.identity(folder, model), request, arguments.keep)
+        if reply is not None:
+            return _finish(reply, arguments.open, 3 if problems else 0)
+    from longspan.search.request import check
+
+    check(request)
+    with opened(folder, arguments) as index:
+        reply, status = _search(index, request)
+    status = _finish(reply, arguments.open, status or (3 if problems else 0))
+    if arguments.keep:
+        keep.start(folder, model, arguments.keep)
+    return status
+
+
+def _request(arguments: argparse.Namespace) -> "tuple[Request, list[tuple[int, str]]]":
+    """What the options ask for, and the lines of --queries that ask for nothing."""
+    from longspan.cli.queries import read_queries
+    from longspan.search.request import Request
+    from longspan.search.update import listed
+
+    paths, problems = arguments.paths, list[tuple[int, str]]()
+    if arguments.queries is not None:
+        if arguments.open is not None:
+            raise bad("--open", "left out with --queries", arguments.open)
+        paths = [arguments.query, *paths] if arguments.query is not None else paths
+        queries, problems = read_queries(arguments.queries)
+        for number, reason in problems:
+            say(f"{arguments.queries}:{number}: {reason}")
+    elif arguments.query is None:
+        raise bad("QUERY", "given", None, 'As in: longspan search "who pays?" contracts/')
+    else:
+        queries = [arguments.query]
+    for pattern in arguments.glob:
+        if '"' in pattern or not pattern:
+            raise bad("--glob", "a pattern such as *.pdf, without quotes in it", pattern)
+    for name, least in (("context", 0), ("open", 1), ("keep", 0)):
+        if getattr(arguments, name) is not None:
+            whole(f"--{name}", getattr(arguments, name), least)
+    names = ("top", "mode", "by", "min_score", "context", "json", "now")
+    return Request(
+        queries=queries,
+        paths=[str(path) for path in listed(paths)],
+        filters=" ".join(f'file:"{pattern}"' for pattern in arguments.glob),
+        many=arguments.queries is not None,
+        color=terminal.color(),
+        links=terminal.links(),
+        width=terminal.width(),
+        here=os.getcwd(),
+        **{name: getattr(arguments, name) for name in names},
+    ), problems
+
+
+def _search(index: "Index", request: "Request") -> "tuple[Reply, int]":
+    """Bring the index up to date, let the model read, and search; the status: 0, 3 or 130."""
+    from longspan.search.library import Catalog
+    from longspan.search.request import answer
+
+    report, stopped = _add(index, request)
+    if not request.paths and not len(index):
+        raise empty(index.folder)
+    with Catalog(index.folder) as catalog:
+        unread = catalog.unread(list(map(Path, request.paths)))
+    if request.asks_model and unread and not request.now and not stopped:
+        stopped = _read(index, request, unread, report)
+    reply = answer(index, request, report)
+    failed = report is not None and report.failed
+    return reply, 130 if stopped else 3 if failed else 0
+
+
+def _add(index: "Index", request: "Request") -> "tuple[Report | None, bool]":
+    """Add the words of new files: what was done, None if nothing could be, and whether the user ended it."""
+    from longspan.search.lock import Busy
+
+    if not request.paths:
+        return None, False
+    try:
+        report = index.add(roots_of(index, request.paths), vectors=False, wait=WAIT)
+    except Busy:
+        say("another process is changing the index; what it holds so far is searched.")
+        return None, False
+    except KeyboardInterrupt:
+        say(STOPPED)
+        return None, True
+    tell_problems(index, report)
+    if not request.json and (report.added or report.changed or report.moved or report.removed):
+        say(str(report))
+    return report, False
+
+
+def _read(index: "Index", request: "Request", unread: int, report: "Report | None") -> bool:
+    """Show what words find on a terminal while the model reads; whether the user stopped it."""
+    from longspan.search.lock import Busy
+    from longspan.search.request import answer
+
+    if terminal.is_terminal() and not request.json and not request.many and request.mode != "dense":
+        print(answer(index, request).out, end="\n\n", flush=True)
+        say(f"by words so far; the model is reading {terminal.size(unread)} (--now leaves it out).")
+    try:
+        reading = index.embed(inside=request.paths or None, wait=WAIT)
+    except Busy:
+        say("another process is changing the index; what it holds so far is searched.")
+    except KeyboardInterrupt:
+        say(STOPPED)
+        return True
+    else:
+        if not request.json:
+            speed = reading.n_tokens / max(reading.seconds, 1e-9)
+            say(f"the model has read {reading.n_tokens:,} tokens, {speed:,.0f} in a second.")
+        if report is not None:
+            for name in ("read", "n_tokens", "truncated", "seconds"):
+                setattr(report, name, getattr(report, name) + getattr(reading, name))
+    return False
+
+
+def _finish(reply: "Reply", rank: int | None, status: int) -> int:
+    """Print the results, open one if asked to, and give the status."""
+    print(reply.out, flush=True)
+    if reply.read < 1:
+        say(f"read {reply.read:.0%} by meaning; the rest by words.")
+    if rank is not None and rank <= len(reply.found):
+        terminal.open_file(*reply.found[rank - 1])
+    elif rank is not None:
+        say(f"there is no result {rank} to open.")
+    return status if status == 130 else status if reply.answered else 1

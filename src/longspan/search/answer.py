@@ -1,13 +1,15 @@
 """The answering sentence: of the sentences of a passage, the one that says most of what is asked."""
 
 import re
+from collections.abc import Sequence
 from itertools import pairwise
 from typing import TYPE_CHECKING
 
 import numpy as np
 
 from longspan.search.fusion import wants
-from longspan.search.words import stems, word_spans
+from longspan.search.words import stems, words_of
+from longspan.shapes import FloatArray, IntArray
 
 if TYPE_CHECKING:
     from longspan.search.rank import Signals
@@ -36,17 +38,45 @@ def sentences(text: str) -> list[tuple[int, int]]:
     return spans
 
 
-def answering_sentence(text: str, query: "Signals") -> tuple[int, int]:
-    """Where the sentence that answers best begins and ends: the rarest words of the query, of the kind asked."""
+def answering_sentence(
+    text: str, query: "Signals", document: int, tokens: tuple[IntArray, FloatArray] | None = None
+) -> tuple[int, int]:
+    """Where the sentence that answers best begins and ends.
+
+    Each word of the query counts as it is rare inside of the document. `tokens` are the places (n,) of the
+    tokens of the text, and their products (n, Q) with those of the query; without, words must be the same.
+    """
     spans = sentences(text)
     if len(spans) < 2:
         return spans[0] if spans else (0, len(text))
-    rarity = {stem: query.said.rarity[i] for i, term in enumerate(query.terms) for stem in term.stems}
-    words = [word_spans(text[a:b]) for a, b in spans]
-    stem_of = stems(word for own in words for word, _, _ in own)
-    scores = []
-    for (a, b), own in zip(spans, words, strict=True):
-        held = {stem_of[word] for word, _, _ in own}
-        fits = sum(value for stem, value in rarity.items() if stem in held) / query.said.total
-        scores.append(fits + 0.3 * wants(query.text, text[a:b]))
-    return spans[int(np.argmax(scores))]
+    rarity = query.said.rarity_inside[:, document]
+    if tokens is None:
+        scores = _by_words([text[a:b] for a, b in spans], query, rarity)
+    else:
+        places, products = tokens
+        weights = token_weights(query, rarity)
+        owner = np.maximum(np.searchsorted([start for start, _ in spans], places, side="right") - 1, 0)
+        maxima = np.full((len(spans), len(weights)), -1.0)
+        np.maximum.at(maxima, owner, products)
+        scores = maxima @ weights / weights.sum()
+    wanted = np.array([wants(query.text, text[a:b]) for a, b in spans])
+    return spans[int(np.argmax(scores + 0.1 * wanted))]
+
+
+def token_weights(query: "Signals", rarity: FloatArray) -> FloatArray:
+    """(T,) -> (Q,): how much each token of a query counts, if its words count as given; never all nothing."""
+    assert query.vectors is not None
+    starts = query.vectors.offsets[:, 0]
+    term = [next((i for i, t in enumerate(query.terms) if t.start <= at < t.end), -1) for at in starts]
+    weights = np.append(rarity, 0.0)[term]
+    return weights if weights.any() else np.ones(len(weights))
+
+
+def _by_words(texts: Sequence[str], query: "Signals", rarity: FloatArray) -> FloatArray:
+    stem_of = stems(word for text in texts for word in words_of(text))
+    held = [{stem_of[word] for word in words_of(text)} for text in texts]
+    scores = [
+        sum(value for value, term in zip(rarity, query.terms, strict=True) if own & set(term.stems))
+        for own in held
+    ]
+    return np.array(scores) / max(float(rarity.sum()), 1e-9)

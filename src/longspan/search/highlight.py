@@ -1,11 +1,14 @@
-"""Highlights: the words of a query in a text, by the same stems that the word index matches."""
+"""Highlights: the answer in a text, and the words of a query by the stems that the word index matches."""
 
-from collections.abc import Iterable
+import re
+from collections.abc import Iterable, Iterator
+from itertools import pairwise
+from typing import NamedTuple
 
 from longspan.search.words import query_stems, stems, word_spans, words_of
 
-SNIPPET = 440
-"""Characters of a snippet."""
+SNIPPET = 600
+"""Characters that are shown of a passage, which is seldom longer."""
 
 
 class Highlighter:
@@ -18,33 +21,98 @@ class Highlighter:
     def __init__(self, query: str, texts: Iterable[str]) -> None:
         known = set(query_stems(query))
         stem_of = stems(word for text in texts for word in words_of(text))  # one call: each opens a database
-        self._stem_of = {word: stem for word, stem in stem_of.items() if stem in known}
+        self._known = {word for word, stem in stem_of.items() if stem in known}
 
-    def _matches(self, text: str) -> list[tuple[int, int, str]]:
-        """Where words of the query stand (start, end), and their stems."""
-        spans = word_spans(text)
-        return [(start, end, self._stem_of[word]) for word, start, end in spans if word in self._stem_of]
+    def spans(self, text: str) -> list[tuple[int, int]]:
+        """Where words of the query stand."""
+        return [(start, end) for word, start, end in word_spans(text) if word in self._known]
 
     def parts(self, text: str) -> list[tuple[str, bool]]:
         """A text, or a piece of one, in parts, each with whether it is a word of the query."""
         parts, here = [], 0
-        for start, end, _ in self._matches(text):
+        for start, end in self.spans(text):
             parts += [(text[here:start], False), (text[start:end], True)]
             here = end
         return [part for part in [*parts, (text[here:], False)] if part[0]]
 
-    def snippet(self, text: str, size: int = SNIPPET) -> str:
-        """About `size` characters from where most different words of the query stand, cut between words."""
+
+class Excerpt(NamedTuple):
+    """A piece of text on one line, and where the answer stands in it; begin = end if nowhere."""
+
+    text: str
+    begin: int
+    end: int
+
+    @classmethod
+    def of(cls, text: str, begin: int, end: int) -> "Excerpt":
+        """A text with every run of white space as one blank, and nothing that a terminal would obey.
+
+        >>> Excerpt.of("One.\\n  Two\\nwords.  Three.", 7, 17)
+        Excerpt(text='One. Two words. Three.', begin=5, end=15)
+        """
+        flat = printable(" ".join(text.split()))
+        first, last = (len(" ".join(f"{text[:place]}|".split())) - 1 for place in (begin, end))
+        last = len(flat[:last].rstrip())
+        return cls(flat, first, last) if first < last else cls(flat, 0, 0)
+
+    def cut(self, size: int = SNIPPET) -> "Excerpt":
+        """About `size` characters with the answer amid them, cut between words."""
+        text = self.text
         if len(text) <= size:
-            return text
-        places = [(start, stem) for start, _, stem in self._matches(text)]
-        first = max(
-            (start for start, _ in places),
-            key=lambda start: len({stem for other, stem in places if start <= other < start + size * 3 // 4}),
-            default=0,
-        )
-        first = max(0, min(first - size // 8, len(text) - size))
-        begin = first and text.find(" ", first) + 1
-        end = text.rfind(" ", 0, begin + size) if begin + size < len(text) else len(text)
-        end = end if end > begin else begin + size
-        return f"{'… ' if begin else ''}{text[begin:end]}{' …' if end < len(text) else ''}"
+            return self
+        spare = max(0, size - (self.end - self.begin)) // 2
+        first = max(0, min(self.begin - spare, len(text) - size))
+        first = first and (text.find(" ", first, self.begin) + 1 or first)
+        last = min(first + size, len(text))
+        last = last if last == len(text) else max(text.rfind(" ", self.begin, last), first) or last
+        last = last if last > first else first + size
+        before, after = "… " if first else "", " …" if last < len(text) else ""
+        shift = len(before) - first
+        return Excerpt(f"{before}{text[first:last]}{after}", self.begin + shift, min(self.end, last) + shift)
+
+    @property
+    def marked(self) -> bool:
+        """Whether the answer is a part of the text, not all of it."""
+        return 0 < self.end - self.begin < len(self.text)
+
+    def with_quotes(self) -> "Excerpt":
+        """The answer between » and «, for where there is no bold."""
+        text, begin, end = self
+        return Excerpt(f"{text[:begin]}»{text[begin:end]}«{text[end:]}", 0, 0) if self.marked else self
+
+    def lines(self, width: int | None) -> list[tuple[int, int]]:
+        """Where the lines of the text begin and end if none is to be wider; one line if width is None.
+
+        >>> Excerpt("one two three", 0, 0).lines(7)
+        [(0, 7), (8, 13)]
+        """
+        if width is None or len(self.text) <= width:
+            return [(0, len(self.text))]
+        lines: list[tuple[int, int]] = []
+        for word in re.finditer(rf"\S{{1,{width}}}", self.text):
+            if lines and word.end() - lines[-1][0] <= width:
+                lines[-1] = lines[-1][0], word.end()
+            else:
+                lines.append(word.span())
+        return lines
+
+    def pieces(
+        self, words: Iterable[tuple[int, int]], line: tuple[int, int]
+    ) -> Iterator[tuple[str, bool, bool]]:
+        """A line in pieces, each with whether it is a word of the query and whether it is of the answer."""
+        words = list(words)
+        answer = (self.begin, self.end) if self.marked else (0, 0)
+        places = {place for span in (*words, answer) for place in span if line[0] < place < line[1]}
+        for begin, end in pairwise(sorted({*line, *places})):
+            hot = any(first <= begin < last for first, last in words)
+            yield self.text[begin:end], hot, answer[0] <= begin < answer[1]
+
+
+def printable(text: str) -> str:
+    """Text without what a terminal would obey, or what cannot be written as UTF-8.
+
+    >>> printable("a\\x1b[2Jb")
+    'a�[2Jb'
+    """
+    clean = "".join(c if c.isprintable() else "�" for c in text)
+    return clean.encode("utf-8", "replace").decode()

@@ -19,7 +19,7 @@ from longspan.search.query import Query
 from longspan.search.results import Hits
 from longspan.search.store import Entry, File, Row, Store
 from longspan.search.update import Report, digest, fingerprint, is_gone, listed, stamp_of, within
-from longspan.search.view import View, check_options
+from longspan.search.view import Rerank, View, check_options
 from longspan.text.documents import Document, read_many
 from longspan.text.passages import tile
 from longspan.text.walk import walk
@@ -136,14 +136,14 @@ class Index:
         began, report = time.perf_counter(), Report()
         roots = listed(paths)
         with writing(self.folder, wait):
-            pending = self._compare(roots, report)
-            size = sum(file.size for file, _ in pending)
+            pending = list(self._compare(roots, report).items())
+            size, done = sum(files[0].size for _, files in pending), 0
             with progress_bar(size, "bytes", shown=progress, scale=True) as bar:
-                done = 0
-                for group in _grouped(read_many((file.path for file, _ in pending), ocr=ocr), WORDS_GROUP):
+                documents = read_many((files[0].path for _, files in pending), ocr=ocr)
+                for group in _grouped(documents, WORDS_GROUP):
                     known, done = pending[done : done + len(group)], done + len(group)
                     self._add_words(list(zip(known, group, strict=True)), report)
-                    bar.update(sum(file.size for file, _ in known))
+                    bar.update(sum(files[0].size for _, files in known))
             if vectors:
                 self._embed(report, progress)
             if report.removed or report.changed or report.n_tokens:
@@ -151,11 +151,17 @@ class Index:
         report.seconds = time.perf_counter() - began
         return report
 
-    def embed(self, *, progress: bool | None = None, wait: float | None = None) -> Report:
-        """Let the model read the documents that are found by their words only so far."""
+    def embed(
+        self,
+        *,
+        inside: str | Path | Iterable[str | Path] | None = None,
+        progress: bool | None = None,
+        wait: float | None = None,
+    ) -> Report:
+        """Let the model read the documents that are found by their words only so far, or those `inside`."""
         began, report = time.perf_counter(), Report()
         with writing(self.folder, wait):
-            self._embed(report, progress)
+            self._embed(report, progress, None if inside is None else listed(inside))
             if report.n_tokens:
                 self._store.compact()
         report.seconds = time.perf_counter() - began
@@ -186,8 +192,8 @@ class Index:
             self._store.compact()
         return len(paths)
 
-    def _compare(self, roots: Sequence[Path], report: Report) -> list[tuple[File, bytes]]:
-        """The files that must be read, and their digests; records of other changes are updated."""
+    def _compare(self, roots: Sequence[Path], report: Report) -> dict[bytes, list[File]]:
+        """The files that must be read, by their digests; records of other changes are updated."""
         known = {file.path: file for file in self._store.files()}
         held = {entry.id: entry.digest for entry in self._store.entries()}
         number_of = {content: number for number, content in held.items()}
@@ -200,7 +206,7 @@ class Index:
         )
         gone = {path for path in known if path not in present and within(path, roots) and is_gone(path)}
         lost = {known[path].document for path in gone}
-        pending: list[tuple[File, bytes]] = []
+        pending: dict[bytes, list[File]] = {}
         same = []
         for path in present:
             old = known.get(path)
@@ -215,7 +221,7 @@ class Index:
                 continue
             file = File(path, stat.st_size, stat.st_mtime_ns, number_of.get(content, 0))
             if not file.document:
-                pending.append((file, content))
+                pending.setdefault(content, []).append(file)
                 continue
             same.append(file)
             if old and old.document == file.document:
@@ -237,31 +243,34 @@ class Index:
 
     def _add_words(
         self,
-        group: Sequence[tuple[tuple[File, bytes], Document | DocumentError]],
+        group: Sequence[tuple[tuple[bytes, list[File]], Document | DocumentError]],
         report: Report,
     ) -> None:
         """Commit the texts of some files; those that could not be read are reported."""
         known = {file.path for file in self._store.files()}
-        fresh: dict[bytes, tuple[Entry, list[Row]]] = {}
-        files = []
-        for (file, content), document in group:
+        fresh = []
+        for (content, files), document in group:
             if isinstance(document, DocumentError):
-                report.failed.append((file.path, str(document)))
+                report.failed += [(file.path, str(document)) for file in files]
                 continue
-            report.gaps += [(file.path, document.gap)] if document.gap else []
-            fresh.setdefault(content, _cut(document, content))
-            files.append((file, content))
-            report.changed += file.path in known
-            report.added += file.path not in known
-        if files:
+            report.gaps += [(file.path, document.gap) for file in files if document.gap]
+            report.changed += sum(file.path in known for file in files)
+            report.added += sum(file.path not in known for file in files)
+            fresh.append((files, _cut(document, content)))
+        if fresh:
             with self._store.db.transaction():
-                ids = self._store.add(list(fresh.values()))
-                self._store.put_files([file._replace(document=ids[content]) for file, content in files])
+                ids = self._store.add([cut for _, cut in fresh])
+                self._store.put_files(
+                    [file._replace(document=ids[cut[0].digest]) for files, cut in fresh for file in files]
+                )
                 self._store.remove_orphans()
 
-    def _embed(self, report: Report, progress: bool | None) -> None:
+    def _embed(self, report: Report, progress: bool | None, roots: Sequence[Path] | None = None) -> None:
         """Let the model read what it has not read yet."""
         pending = self._store.pending()
+        if roots is not None:
+            near = {file.document for file in self._store.files() if within(file.path, roots)}
+            pending = [entry for entry in pending if entry.id in near]
         total, done = sum(entry.characters for entry in pending), 0
         with progress_bar(total // 4, "tokens", shown=progress, scale=True) as bar:  # 4: a first guess
             for group in _grouped(pending, GROUP):
@@ -292,6 +301,7 @@ class Index:
         by: str = "passage",
         inside: str | Path | Iterable[str | Path] | None = None,
         min_score: float | None = None,
+        rerank: Rerank | None = None,
     ) -> Hits:
         """The `top` passages that answer `query` best, only from the files or folders `inside` unless None.
 
@@ -299,6 +309,8 @@ class Index:
         by="document" ranks documents as wholes and shows the best passage of each. "Exact phrases", -words,
         file:*.pdf, type:pdf, before:2024-05 and after:2023 in the query narrow the search. Hits below
         `min_score` are left out; `hits.answered` says whether the best is good enough to be called an answer.
+        `rerank` gives the best candidates their final scores: a function of pairs (query, passage), such as
+        the `predict` of a cross-encoder.
         """
         check_options(query, top, mode, by)
         asked = Query.parse(query)
@@ -307,7 +319,7 @@ class Index:
             return Hits(query, [])
         vectors = None if mode == "bm25" or not self._view().n_read else self._query_vectors(asked.text)
         with self._store.db.snapshot(), self._store.db.sound():
-            hits = self._view().search(asked, vectors, top, mode=mode, by=by, roots=roots)
+            hits = self._view().search(asked, vectors, top, mode=mode, by=by, roots=roots, rerank=rerank)
         kept = [hit for hit in hits if min_score is None or hit.score >= min_score]
         return Hits(
             query, kept, answered=hits.answered and bool(kept), read=self.share_read, asked=asked.text
@@ -380,10 +392,11 @@ def _cut(document: Document, content: bytes) -> tuple[Entry, list[Row]]:
         characters=len(text),
         pages=np.array(document.pages, "<u4").tobytes(),
     )
-    return entry, [
-        Row(start, document.line_of(start), "\n".join(document.section_of(start)), text[start:end])
-        for start, end in pairwise((*starts, len(text)))  # none of a blank text
-    ]
+    rows, line = [], 1
+    for start, end in pairwise((*starts, len(text))):
+        rows.append(Row(start, line, "\n".join(document.section_of(start)), text[start:end]))
+        line += text.count("\n", start, end)
+    return entry, rows
 
 
 def _grouped(items: Iterable[T], size: int) -> Iterator[list[T]]:

@@ -18,6 +18,7 @@ from longspan.search import token_codes
 from longspan.search.store import Tables
 from longspan.shapes import ByteArray, FloatArray, IntArray
 from longspan.tasks.encode import ENCODE, EVERYTHING, merged, normalized, pooling_of, states, weights_of
+from longspan.text.tokenizer import Tokenizer
 
 if TYPE_CHECKING:
     from longspan.reader import Reader
@@ -42,6 +43,7 @@ class QueryVectors(NamedTuple):
     "(Q, C), as the model leaves them."
     offsets: IntArray
     "(Q, 2): the characters of the query that each token stands for."
+    tokenizer: Tokenizer
 
 
 class _Segment(NamedTuple):
@@ -66,7 +68,8 @@ def encode_query(reader: "Reader", query: str) -> QueryVectors:
     rows, tokens = document.joined([piece[1:] for piece in outputs])
     encoding = document.encoding
     own = (encoding.source[rows] == 0) & (encoding.offsets[rows, 0] >= len(before))
-    return QueryVectors(vector.astype(np.float32), tokens[own], encoding.offsets[rows[own]] - len(before))
+    offsets = encoding.offsets[rows[own]] - len(before)
+    return QueryVectors(vector.astype(np.float32), tokens[own], offsets, reader.tokenizer)
 
 
 def encode(

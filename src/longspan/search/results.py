@@ -1,13 +1,16 @@
 """What a search finds: passages that say where they stand and print well."""
 
 import html
-import textwrap
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import TypedDict, cast, overload
 
-from longspan.search.highlight import Highlighter
+from longspan.search.highlight import Excerpt, Highlighter
+from longspan.search.highlight import printable as printable
+
+SAME = 3
+"""How many identical files are named."""
 
 
 class HitDict(TypedDict):
@@ -66,17 +69,32 @@ class Hit:
 
     @property
     def place(self) -> str:
-        """The file, relative to the current folder if inside, and the page or line, as editors read it."""
-        here = Path.cwd()
-        file = self.file.relative_to(here) if self.file.is_relative_to(here) else self.file
-        where = f":{self.line}" if self.page is None else f", page {self.page}"
-        return printable(f"{file}{where}")
+        """Where the answer stands: the file, relative to the current folder if inside, and page or line."""
+        return self.cited(Path.cwd())
+
+    def cited(self, here: Path) -> str:
+        """The same, relative to another folder; file:line, as editors read it."""
+        where = f":{self.answer_line}" if self.answer_page is None else f", page {self.answer_page}"
+        return f"{_relative(self.file, here)}{where}"
+
+    @property
+    def url(self) -> str:
+        """The file as a link, to the page of the answer where the format has pages."""
+        return self.file.absolute().as_uri() + (f"#page={self.answer_page}" if self.answer_page else "")
+
+    @property
+    def headings(self) -> str:
+        """The title of the document and the headings above the passage, on one line."""
+        parts = dict.fromkeys(" ".join(part.split()) for part in (self.title, *self.section))
+        return printable(" › ".join(part for part in parts if part))
 
     @property
     def reason(self) -> str:
-        """What speaks for it: how close its meaning is (a cosine), how well its words fit (BM25)."""
+        """What speaks for it: how likely it answers, its meaning (a cosine), its words (BM25)."""
+        likely = [] if self.score in (self.dense, self.bm25) else [f"{self.score:.0%}".replace("%", " %")]
         scores = {"meaning": (self.dense, 2), "words": (self.bm25, 1)}
-        return ", ".join(f"{name} {v:.{digits}f}" for name, (v, digits) in scores.items() if v is not None)
+        parts = [f"{name} {v:.{digits}f}" for name, (v, digits) in scores.items() if v is not None]
+        return ", ".join(likely + parts)
 
     def as_dict(self) -> HitDict:
         """Plain data for JSON."""
@@ -85,6 +103,10 @@ class Hit:
             asdict(self)
             | {"file": str(self.file), "same": list(map(str, self.same)), "section": list(self.section)},
         )
+
+
+ContextOf = Callable[[Hit], tuple[int, str]]
+"""The text around a hit, and where it starts in the document."""
 
 
 class Hits(Sequence[Hit]):
@@ -121,46 +143,85 @@ class Hits(Sequence[Hit]):
         return len(self._hits)
 
     def __repr__(self) -> str:
-        return "\n\n".join(self.lines()) or f"nothing found for {self.query!r}"
+        return "\n\n".join([*self.notes(), *self.lines()])
 
-    def lines(self, *, color: bool = False, width: int | None = None) -> Iterator[str]:
-        """Each hit as two or more lines, the words of the query in bold if `color`."""
-        on, off, dim = ("\033[1m", "\033[0m", "\033[2m") if color else ("", "", "")
-        highlighter, texts = self._highlighter()
-        for rank, (hit, text) in enumerate(zip(self._hits, texts, strict=True), 1):
-            yield f"{rank}. {on}{hit.place}{off}  {dim}({hit.reason}){off}\n" + "\n".join(
-                "   " + "".join(f"{on}{part}{off}" if hot else part for part, hot in highlighter.parts(line))
-                for line in _wrapped(highlighter.snippet(text), width)
-            )
+    def notes(self, query: str | None = None) -> list[str]:
+        """What is said before the hits: that they are no answers to the query, or that there are none."""
+        quoted = repr(printable(self.query if query is None else query))
+        if not self._hits:
+            return [f"nothing found for {quoted}"]
+        return [] if self.answered else [f"no good match for {quoted}; the best tries:"]
+
+    def lines(
+        self,
+        *,
+        color: bool = False,
+        links: bool = False,
+        width: int | None = None,
+        here: Path | None = None,
+        context: ContextOf | None = None,
+    ) -> Iterator[str]:
+        """Each hit as some lines: where it stands, how sure it is, its headings, and the passage.
+
+        The answering sentence is bold and the words of the query underlined if `color`; else the answer is
+        between » and «. `links` makes the place a hyperlink, `here` is what paths are relative to, and
+        `context` gives the text around a hit, and where it starts in the document, in place of the passage.
+        """
+        bold, dim, off = ("\033[1m", "\033[2m", "\033[0m") if color else ("", "", "")
+        excerpts = [_excerpts(hit, context) for hit in self._hits]
+        highlighter = Highlighter(self.asked, (part.text for parts in excerpts for part in parts))
+        for rank, (hit, parts) in enumerate(zip(self._hits, excerpts, strict=True), 1):
+            place = f"{bold}{hit.cited(here or Path.cwd())}{off}"
+            place = f"\033]8;;{hit.url}\033\\{place}\033]8;;\033\\" if links else place
+            lines = [f"{rank}. {place}  {dim}({hit.reason}){off}"]
+            headings = f"   {hit.headings}"
+            lines += [f"{dim}{headings if width is None else headings[:width]}{off}"] if hit.headings else []
+            for part in parts:
+                shown = part if color else part.with_quotes()
+                spans = highlighter.spans(shown.text) if color else []
+                for line in shown.lines(None if width is None else max(20, width - 3)):
+                    lines.append("   " + "".join(_styled(*piece) for piece in shown.pieces(spans, line)))
+            if hit.same:
+                others = [_relative(file, here or Path.cwd()) for file in hit.same[:SAME]]
+                others += [f"{len(hit.same) - SAME} more"] if len(hit.same) > SAME else []
+                lines.append(f"   {dim}also in: {', '.join(others)}{off}")
+            yield "\n".join(line.rstrip() for line in lines)
 
     def _repr_html_(self) -> str:
-        highlighter, texts = self._highlighter()
-        rows = []
-        for rank, (hit, text) in enumerate(zip(self._hits, texts, strict=True), 1):
-            parts = [
-                f"<mark>{html.escape(part)}</mark>" if hot else html.escape(part)
-                for part, hot in highlighter.parts(highlighter.snippet(text))
-            ]
-            place = f"{rank}. <b>{html.escape(hit.place)}</b> <small>{hit.reason}</small>"
-            rows.append(f"<p>{place}<br>{''.join(parts)}</p>")
-        return "".join(rows) or f"<p>nothing found for {html.escape(self.query)}</p>"
-
-    def _highlighter(self) -> tuple[Highlighter, list[str]]:
-        """What marks the query in the passages, and the passages, each on one line."""
-        texts = [printable(" ".join(hit.text.split())) for hit in self._hits]
-        return Highlighter(self.asked, texts), texts
+        excerpts = [_excerpts(hit, None)[0] for hit in self._hits]
+        highlighter = Highlighter(self.asked, (part.text for part in excerpts))
+        rows = [f"<p>{html.escape(note)}</p>" for note in self.notes()]
+        for rank, (hit, part) in enumerate(zip(self._hits, excerpts, strict=True), 1):
+            head = f"{rank}. <b>{html.escape(hit.place)}</b> <small>{html.escape(hit.reason)}</small>"
+            head += f"<br><small>{html.escape(hit.headings)}</small>" if hit.headings else ""
+            pieces = []
+            for text, hot, answering in part.pieces(highlighter.spans(part.text), (0, len(part.text))):
+                piece = f"<b>{html.escape(text)}</b>" if hot else html.escape(text)
+                pieces.append(f"<mark>{piece}</mark>" if answering else piece)
+            rows.append(f"<p>{head}<br>{''.join(pieces).replace('</mark><mark>', '')}</p>")
+        return "".join(rows)
 
 
-def _wrapped(text: str, width: int | None) -> list[str]:
-    """Lines that fit below a rank; one line if there is no width."""
-    return [text] if width is None else textwrap.wrap(text, max(20, width - 3)) or [""]
+def _excerpts(hit: Hit, context: ContextOf | None) -> list[Excerpt]:
+    """What is shown of a hit: its passage as one piece, or the lines of its context."""
+    if context is None:
+        span = hit.answer_start - hit.start, hit.answer_end - hit.start
+        return [Excerpt.of(hit.text, *span).cut()]
+    start, text = context(hit)
+    parts = []
+    for line in text.splitlines(keepends=True):
+        begin, end = (min(max(place - start, 0), len(line)) for place in (hit.answer_start, hit.answer_end))
+        parts.append(Excerpt.of(line, begin, end))
+        start += len(line)
+    return parts
 
 
-def printable(text: str) -> str:
-    """Text without what a terminal would obey, or what cannot be written as UTF-8.
+def _styled(text: str, hot: bool, answering: bool) -> str:
+    """A piece of a passage on a terminal."""
+    codes = ";".join(["1"] * answering + ["4"] * hot)
+    return f"\033[{codes}m{text}\033[0m" if codes else text
 
-    >>> printable("a\\x1b[2Jb")
-    'a�[2Jb'
-    """
-    clean = "".join(c if c.isprintable() else "�" for c in text)
-    return clean.encode("utf-8", "replace").decode()
+
+def _relative(file: Path, here: Path) -> str:
+    """A path, relative to a folder if inside."""
+    return printable(str(file.relative_to(here) if file.is_relative_to(here) else file))

@@ -1,4 +1,4 @@
-"""Other spellings of a word: British and American, with and without a hyphen, and one slip of the keyboard."""
+"""Other spellings of a word: British and American, with a hyphen or without, and one slip of the keyboard."""
 
 import re
 from collections.abc import Iterable, Sequence

@@ -1,6 +1,6 @@
 """An index at one moment: its rows, which of them may answer, and the hits."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Iterable, Sequence
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -17,11 +17,15 @@ from longspan.search.store import Row, Store, numbers
 from longspan.search.terms import query_terms
 from longspan.search.update import within
 from longspan.search.words import stems, words_of
-from longspan.shapes import BoolArray, IntArray
+from longspan.shapes import BoolArray, FloatArray, IntArray
 
 if TYPE_CHECKING:
     from longspan.search.passages import QueryVectors
 
+Rerank = Callable[[list[tuple[str, str]]], Iterable[float]]
+"""A score for each pair of a query and a passage, such as `CrossEncoder.predict` of sentence-transformers."""
+RERANKED = 50
+"""How many passages a re-ranker is given."""
 MODES = ("hybrid", "dense", "bm25")
 BY = ("passage", "document")
 
@@ -106,12 +110,19 @@ class View:
         mode: str,
         by: str,
         roots: Sequence[Path] | None,
+        rerank: Rerank | None = None,
     ) -> Hits:
         """The best hits for a query."""
         signals = self.signals(query.text, vectors)
         allowed = self._allowed(query, roots)
+        wanted, top = top, top if rerank is None else max(top, RERANKED)
         ranking = (rank.passages if by == "passage" else rank.documents)(self, signals, allowed, top, mode)
-        hits = [self._hit(row, score, signals, roots) for row, score in ranking.scores.items()]
+        scores = ranking.scores
+        if rerank is not None and scores:
+            rows = np.fromiter(scores, np.int64)
+            pairs = [(query.text, row.text.strip()) for row in self.texts(rows).values()]
+            scores = rank.best(rows, np.asarray(rerank(pairs), np.float64).reshape(len(pairs)), wanted)
+        hits = [self._hit(row, score, signals, roots) for row, score in scores.items()]
         return Hits(query.text, hits, answered=ranking.confidence >= fusion.ANSWERED)
 
     def signals(self, text: str, vectors: "QueryVectors | None") -> rank.Signals:
@@ -127,7 +138,8 @@ class View:
         inside = [path for path in paths if roots is None or within(path, roots)] or paths
         text = passage.text.strip()
         start = passage.start + len(passage.text) - len(passage.text.lstrip())
-        begin, end = answering_sentence(text, query)
+        tokens = self._tokens(row, passage.text, start - passage.start, query)
+        begin, end = answering_sentence(text, query, int(self.owner[row]), tokens)
         pages = numbers(entry.pages)
         line = passage.line + passage.text[: start - passage.start].count("\n")
         dense = None
@@ -151,6 +163,19 @@ class View:
             bm25=float(query.said.bm25[row]) or None,
             text=text,
         )
+
+    def _tokens(
+        self, row: int, text: str, lead: int, query: rank.Signals
+    ) -> tuple[IntArray, FloatArray] | None:
+        """The places of a passage's tokens behind its `lead`, and their products with the query's tokens."""
+        if query.vectors is None or not len(self.tokens):
+            return None
+        start, end = (int(places[row]) for places in self.token_spans)
+        encoding = query.vectors.tokenizer.encode(text)
+        places = encoding.offsets[encoding.source == 0][:, 0]
+        if not len(places) or len(places) != end - start:  # a tokenizer that sees more than the passage
+            return None
+        return places - lead, rank.token_products(self, query.vectors, np.arange(start, end))[0]
 
     def _named(self, stem: str) -> IntArray:
         """The documents in files whose name holds a stem."""

@@ -19,13 +19,14 @@ SENTENCE = re.compile(r"(?<=[.!?…])[\"'”’)\]]*\s+|(?<=[。！？])|\n")
 LONGEST = 560
 """The most characters of a passage of an index: what a reader takes in at a glance."""
 _BREAKS = (
-    (2, re.compile(r"[.!?…][\"'”’)\]]*\s+")),
-    (2, re.compile("[。！？]")),
-    (2, re.compile(r"\n")),
-    (3, re.compile(r"\n[^\S\n]*\n\s*")),
-    (3, re.compile(r"\f|\n(?=#{1,6} )")),
+    (2, re.compile(r"[.!?…][\"'”’)\]]*\s+"), ""),
+    (2, re.compile("[。！？]"), "。"),
+    (2, re.compile(r"\n"), "\n"),
+    (3, re.compile(r"\n[^\S\n]*\n\s*"), "\n"),
+    (3, re.compile(r"\f"), "\f"),
+    (3, re.compile(r"\n(?=#{1,6} )"), "\n#"),
 )
-"""What a cut is worth behind each of these; one pattern for each, since a search for several is slow."""
+"""What a cut is worth behind each of these, and what a text must hold for them to be sought."""
 
 
 class Passage(NamedTuple):
@@ -75,18 +76,19 @@ def tile(text: str, headings: Iterable[int] = (), most: int = LONGEST) -> list[i
     if not text.strip():
         return []
     worth: dict[int, int] = {}
-    for value, pattern in _BREAKS:
-        worth |= dict.fromkeys([match.end() for match in pattern.finditer(text)], value)
+    for value, pattern, mark in _BREAKS:
+        if mark in text:
+            worth |= dict.fromkeys([match.end() for match in pattern.finditer(text)], value)
     worth |= dict.fromkeys(headings, 4)
     places = sorted(worth)
     least, usual, end = most * 2 // 5, most * 4 // 5, len(text.rstrip())
     starts = [0]
     while end - starts[-1] > most:
         here = starts[-1]
-        low, high = here + least, min(here + most, end - least)
+        low, high, goal = here + least, min(here + most, end - least), here + usual
         near = places[bisect_left(places, low) : bisect_right(places, high)]
         if near:
-            cut = max(near, key=lambda place: worth[place] - abs(place - here - usual) / (4 * most))
+            cut = max([(worth[place] - abs(place - goal) / (4 * most), place) for place in near])[1]
         else:
             cut = max(text.rfind(" ", low, high), text.rfind("\t", low, high)) + 1 or high
         starts.append(cut)

@@ -1,0 +1,71 @@
+"""What the terminal can show, and files opened from it."""
+
+import os
+import shutil
+import subprocess
+import sys
+
+from longspan.errors import LongspanError
+
+WIDEST = 110
+PLAIN = ("", "dumb", "linux", "cons25", "emacs")
+"""Values of TERM that are no good for hyperlinks."""
+
+
+def is_terminal() -> bool:
+    """Whether somebody reads along."""
+    return sys.stdout.isatty()
+
+
+def color() -> bool:
+    """Whether bold and dim are shown."""
+    plain = os.environ.get("NO_COLOR") or os.environ.get("TERM") == "dumb"
+    return is_terminal() and not plain
+
+
+def links() -> bool:
+    """Whether hyperlinks (OSC 8) are shown; a terminal that does not know them ignores them."""
+    if os.name == "nt":
+        return color() and bool(os.environ.get("WT_SESSION") or os.environ.get("TERM_PROGRAM"))
+    return color() and os.environ.get("TERM", "") not in PLAIN
+
+
+def width() -> int | None:
+    """Characters of a line; None if nobody reads along."""
+    return min(WIDEST, shutil.get_terminal_size().columns) if is_terminal() else None
+
+
+def open_file(file: str, url: str) -> None:
+    """Show a file in the program that the user has for it."""
+    if os.name == "nt":
+        os.startfile(file)  # type: ignore[attr-defined, unused-ignore]
+        return
+    program = "open" if sys.platform == "darwin" else "xdg-open"
+    found = shutil.which(program)
+    if found is None:
+        raise LongspanError(f"`{program}` is not installed, so the file cannot be opened: {file}")
+    target = url if url.rpartition("#")[2].startswith("page=") and program == "xdg-open" else file
+    subprocess.Popen(
+        [found, target],
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.DEVNULL,
+        start_new_session=True,
+    )
+
+
+def size(count: float) -> str:
+    """Bytes as people read them.
+
+    >>> size(999), size(1_234_567)
+    ('999 bytes', '1.2 MB')
+    """
+    for unit, power in (("GB", 1e9), ("MB", 1e6), ("KB", 1e3)):
+        if count >= power:
+            return f"{count / power:.1f} {unit}"
+    return f"{count:.0f} bytes"
+
+
+def say(text: str) -> None:
+    """Tell the user something that is not part of the output."""
+    print(f"longspan: {text}", file=sys.stderr, flush=True)
