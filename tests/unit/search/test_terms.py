@@ -55,10 +55,9 @@ def test_a_word_is_found_in_another_spelling(index: Index, query: str, number: i
     assert [hit.file.name for hit in index.search(query, mode="bm25")] == [f"{number}.txt"]
 
 
-@pytest.mark.parametrize("query", ["giraffe", "agrmnt", "lab", "clor", "colorless green", "sitefoo"])
+@pytest.mark.parametrize("query", ["giraffe", "agrmnt", "lab", "clr", "sitefoo"])
 def test_words_that_are_too_different_are_not_found(index: Index, query: str) -> None:
-    expected = {"colorless green"} & {query}
-    assert len(index.search(query, mode="bm25")) == len(expected)
+    assert len(index.search(query, mode="bm25")) == 0
 
 
 def test_a_word_that_occurs_is_not_taken_for_a_slip_of_another() -> None:
