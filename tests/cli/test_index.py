@@ -18,7 +18,8 @@ from longspan.search.lock import writing
 from unit.search.folders import filled, tiny
 
 WORDS = ("--mode", "bm25")
-TEXT = "# Lease\n\n## Rent\n\nThe tenant pays on Monday. Late rent costs a fee of nine dollars. Pets are welcome.\n"
+SENTENCES = "The tenant pays on Monday. Late rent costs a fee of nine dollars. Pets are welcome."
+TEXT = f"# Lease\n\n## Rent\n\n{SENTENCES}\n"
 
 
 @pytest.fixture(autouse=True)
