@@ -3,9 +3,10 @@
     python -m benchmarks.fusion --train INDEX DOCUMENTS QUESTIONS --check INDEX DOCUMENTS QUESTIONS ...
 
 INDEX holds the files of DOCUMENTS; QUESTIONS is JSONL as `longspan eval search` reads it. Weights maximize
-the likelihood that a passage with an answer is drawn from the candidates (softmax of the scores, an L2 penalty).
-Confidence is a logistic regression on the best score, where every question counts twice: once as it is, once
-as if the passages that answer it were not there. Prints what stands in search/fusion.py.
+the likelihood that a passage with an answer is drawn from the candidates (softmax of the scores, an L2
+penalty). Confidence is a logistic regression on what is known of the best candidate, where every question
+counts three times: as it is, as if the passages that answer it were not there, and as if their document were
+not. Prints what stands in search/fusion.py.
 """
 
 import argparse
@@ -38,6 +39,7 @@ _WORDS = (
     "inside_bm25",
     "document_covered",
     "missing",
+    "missing_name",
 )
 _MEANING = ("cosine", "document_cosine")
 _TOKENS = ("max_sim", "coverage")

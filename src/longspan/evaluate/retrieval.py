@@ -62,14 +62,15 @@ class _Documents:
         scores = self._scores(np.stack([part.mean(0) for part in parts]))
         if not best:
             return scores
-        return (scores + np.stack([(self.questions @ part.T).max(1) for part in parts], axis=1)) / 2
+        closest = np.stack([(self.questions @ part.T).max(1) for part in parts], axis=1)
+        return np.asarray((scores + closest) / 2)
 
     def whole(self) -> FloatArray:
         return self._scores(np.stack([vectors[0] for vectors in self._encoded]))
 
     def best(self) -> FloatArray:
         best = [(self.questions @ vectors[1:].T).max(1) for vectors in self._encoded]
-        return (self.whole() + np.stack(best, axis=1)) / 2
+        return np.asarray((self.whole() + np.stack(best, axis=1)) / 2)
 
     @cached_property
     def _encoded(self) -> list[FloatArray]:

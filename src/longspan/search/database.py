@@ -40,6 +40,11 @@ TABLES = {
 META = "CREATE TABLE meta (key TEXT PRIMARY KEY, value TEXT NOT NULL) WITHOUT ROWID"
 
 
+def _is_free(folder: Path) -> bool:
+    """Whether a folder is empty, but for what a discarded index may leave behind."""
+    return all(path.name == LOCK for path in folder.iterdir())
+
+
 def damaged(folder: Path, reason: str) -> CheckpointError:
     """The error for an index that can no longer be trusted."""
     repair = f"Rebuild it: longspan index PATH... --index {folder} --rebuild"
@@ -53,11 +58,7 @@ class Database:
         self.folder = folder
         path = folder / NAME
         fresh = not path.exists()
-        if (
-            fresh
-            and folder.exists()
-            and (not folder.is_dir() or {path.name for path in folder.iterdir()} - {LOCK})
-        ):
+        if fresh and folder.exists() and not (folder.is_dir() and _is_free(folder)):
             raise bad("index", "an index, an empty folder or a new one", str(folder))
         folder.mkdir(parents=True, exist_ok=True)
         with self._guarded():
@@ -113,7 +114,10 @@ class Database:
 
     @contextmanager
     def snapshot(self) -> Iterator[None]:
-        """All reads inside see one state, whatever other processes write."""
+        """All reads inside see one state, whatever other processes write; one may stand inside another."""
+        if self._db.in_transaction:
+            yield
+            return
         with self._guarded():
             self._db.execute("BEGIN")
             try:

@@ -42,6 +42,8 @@ class Lexical(NamedTuple):
     "(D,): the rarity of the words that a document holds."
     missing: FloatArray
     "(D,): how rare the rarest word is that a document does not hold, from 0 to 1."
+    missing_name: FloatArray
+    "(D,): the same of names."
     rarity: FloatArray
     "(T,): how rare each word is among all passages."
     rarity_inside: FloatArray
@@ -65,7 +67,7 @@ def lexical(
     mean = max(1.0, shape.document_lengths.mean() if documents else 1.0)
     slack = 1 - B + B * shape.document_lengths / mean
     scores, inside, covered, covered_inside = np.zeros((4, rows))
-    by_document, documents_covered, missing, present = np.zeros((4, documents))
+    by_document, documents_covered, missing, missing_name, present = np.zeros((5, documents))
     rarity, rarity_inside = np.zeros(len(terms)), np.zeros((len(terms), documents))
     document_total, rarest = 0.0, float(_idf(passages, 0))
     for number, term in enumerate(terms):
@@ -90,17 +92,26 @@ def lexical(
         weight = float(_idf(documents, int((count_in > 0).sum())))
         by_document += weight * count_in / (count_in + slack)
         documents_covered += weight * (count_in > 0)
-        np.maximum(missing, np.where(count_in > 0, 0, rarity[number] / rarest), out=missing)
+        lacking = np.where(count_in > 0, 0, rarity[number] / rarest)
+        np.maximum(missing, lacking, out=missing)
+        if term.name:
+            np.maximum(missing_name, lacking, out=missing_name)
         document_total += weight
-    best = np.zeros(documents)
     live = np.flatnonzero(scores)
-    np.maximum.at(best, shape.owner[live], scores[live])
     held = present[shape.owner[live]]
     covered_inside[live] = np.divide(covered_inside[live], held, out=np.zeros(len(live)), where=held > 0)
     return Lexical(
-        *(scores, inside, covered, covered_inside, by_document, best, documents_covered, missing),
-        *(rarity, rarity_inside, max(1e-9, float(rarity.sum())), max(1e-9, document_total)),
+        *(scores, inside, covered, covered_inside, by_document, _largest(scores, shape.owner, documents)),
+        *(documents_covered, missing, missing_name, rarity, rarity_inside),
+        *(max(1e-9, float(rarity.sum())), max(1e-9, document_total)),
     )
+
+
+def _largest(scores: FloatArray, owner: IntArray, documents: int) -> FloatArray:
+    """(D,): the largest score of a passage of each document."""
+    best, live = np.zeros(documents), np.flatnonzero(scores)
+    np.maximum.at(best, owner[live], scores[live])
+    return best
 
 
 def _occurrences(term: Term, postings: Callable[[str], Postings], rows: int) -> Postings:

@@ -15,7 +15,7 @@ from longspan.pipeline.documents import Document, Reading, prepare
 from longspan.pipeline.packing import Batch
 from longspan.pipeline.run import by_document, hidden, run
 from longspan.search import token_codes
-from longspan.search.store import Tables
+from longspan.search.records import Tables
 from longspan.shapes import ByteArray, FloatArray, IntArray
 from longspan.tasks.encode import ENCODE, EVERYTHING, merged, normalized, pooling_of, states, weights_of
 from longspan.text.tokenizer import Tokenizer
@@ -122,7 +122,10 @@ def _read(
     owners = [
         _owner(document, len(before), segment) for document, segment in zip(documents, segments, strict=True)
     ]
-    rarities = [_rarity(document, owner) for document, owner in zip(documents, owners, strict=True)]
+    rarities = [
+        _rarity(document, owner, len(segment.starts))
+        for document, owner, segment in zip(documents, owners, segments, strict=True)
+    ]
     pieces = []
     for document, owner, rarity, segment in zip(documents, owners, rarities, segments, strict=True):
         none = len(segment.starts)
@@ -171,9 +174,8 @@ def _owner(document: Document, before: int, segment: _Segment) -> IntArray:
     return owner
 
 
-def _rarity(document: Document, passage: IntArray) -> FloatArray:
-    """How rare each token is among the passages of its document, from nearly 0 to 1."""
-    count = int(passage.max(initial=0))  # the number of those that belong to none
+def _rarity(document: Document, passage: IntArray, count: int) -> FloatArray:
+    """How rare each token is among the `count` passages of its document, from nearly 0 to 1."""
     inside = passage < count
     pairs = np.unique(np.stack((document.encoding.ids[inside], passage[inside])), axis=1)
     ids, holding = np.unique(pairs[0], return_counts=True)

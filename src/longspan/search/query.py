@@ -1,6 +1,7 @@
 """A query as people type it: words, "exact phrases", -word, and file:, type:, before:, after:."""
 
 import re
+from contextlib import suppress
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from fnmatch import fnmatch
@@ -116,15 +117,13 @@ def _date(key: str, value: str) -> tuple[float, float]:
     `before:2024` is before it begins; `after:2024` after it ends.
     """
     for form, unit in _DATES:
-        try:
+        with suppress(ValueError, OverflowError):  # also of the years 1 and 9999
             begin = datetime.strptime(value, form)
-        except ValueError:
-            continue
-        if unit == "day":
-            end = begin + timedelta(days=1)
-        elif unit == "month":
-            end = (begin + timedelta(days=31)).replace(day=1)
-        else:
-            end = begin.replace(year=begin.year + 1)
-        return begin.timestamp(), end.timestamp()
+            if unit == "day":
+                end = begin + timedelta(days=1)
+            elif unit == "month":
+                end = (begin + timedelta(days=31)).replace(day=1)
+            else:
+                end = begin.replace(year=begin.year + 1)
+            return begin.timestamp(), end.timestamp()
     raise bad(f"{key}:", "a day, a month or a year such as 2024-05-31, 2024-05 or 2024", value)

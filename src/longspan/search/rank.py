@@ -17,6 +17,8 @@ if TYPE_CHECKING:
 
 QUICK, BY_COSINE, BY_BM25, BY_DOCUMENT = 250, 120, 100, 120
 """How many passages the quick scores propose to the thorough one: all of them together, and some alone."""
+FINEST = 160
+"""How many of these are compared token by token."""
 
 
 class Signals(NamedTuple):
@@ -86,43 +88,63 @@ def candidates(
         "document_best": said.best[owner] / said.total,
         "document_covered": said.documents_covered[owner] / said.document_total,
         "missing": said.missing[owner],
+        "missing_name": said.missing_name[owner],
     }
     features |= fusion.shapes(query.text, texts, places)
     if query.vectors is not None:
         features |= {"cosine": cosine[rows], "document_cosine": cosine[view.slots][owner]}
-        features |= _by_tokens(view, query, query.vectors, rows, owner)
+        features |= _by_vectors(view, query, query.vectors, rows, owner)
+        if len(view.tokens):
+            finest = np.sort(
+                _largest(fusion.score(features, "dense vectors" if mode == "dense" else "vectors"), FINEST)
+            )
+            rows, owner = rows[finest], owner[finest]
+            features = {name: column[finest] for name, column in features.items()}
+            features |= _by_tokens(view, query, query.vectors, rows, owner)
     return rows, features
+
+
+def _weights(query: Signals, owner: IntArray) -> FloatArray:
+    """(n, Q): how much each token of the query counts in each of some documents, by rarity inside of it."""
+    own = {
+        number: token_weights(query, query.said.rarity_inside[:, number]) for number in set(owner.tolist())
+    }
+    return np.array([own[number] for number in owner.tolist()])
+
+
+def _by_vectors(
+    view: "View", query: Signals, vectors: "QueryVectors", rows: IntArray, owner: IntArray
+) -> dict[str, FloatArray]:
+    """The cosine with the query as the sum of its tokens, each as rare as its word inside of the document."""
+    weights, read = _weights(query, owner), view.read[rows]
+    near = np.where(read[:, None], view.vectors[np.where(read, rows, 0)].astype(np.float32), 0)
+    gram = vectors.tokens @ vectors.tokens.T
+    length = np.sqrt(np.maximum(((weights @ gram) * weights).sum(1), 1e-12))
+    return {"inside_cosine": (near @ vectors.tokens.T * weights).sum(1) / length}
 
 
 def _by_tokens(
     view: "View", query: Signals, vectors: "QueryVectors", rows: IntArray, owner: IntArray
 ) -> dict[str, FloatArray]:
-    """The query token by token: each counts as its word is rare inside of the document."""
+    """MaxSim of the query's tokens, and how much of each passage they match."""
     content = token_weights(query, np.ones(len(query.terms))) > 0
-    weight_in = {i: token_weights(query, query.said.rarity_inside[:, i]) for i in set(owner.tolist())}
-    weights = np.array([weight_in[number] for number in owner.tolist()])  # (n, Q)
-    read = view.read[rows]
-    near = np.where(read[:, None], view.vectors[np.where(read, rows, 0)].astype(np.float32), 0)
-    gram = vectors.tokens @ vectors.tokens.T
-    length = np.sqrt(np.maximum(np.einsum("nq,qr,nr->n", weights, gram, weights), 1e-12))
-    features = {"inside_cosine": (near @ vectors.tokens.T * weights).sum(1) / length}
     starts, ends = view.token_spans
     starts, ends = starts[rows], ends[rows]
     held = ends > starts
-    sums = {name: np.zeros(len(rows)) for name in fusion.TOKENS}
+    sums: dict[str, FloatArray] = {name: np.zeros(len(rows)) for name in fusion.TOKENS}
     if held.any():
         sizes = (ends - starts)[held]
         begins = np.cumsum(sizes) - sizes
         place = np.repeat(starts[held] - begins, sizes) + np.arange(sizes.sum())
         products, worth = token_products(view, vectors, place)
         maxima = np.maximum.reduceat(products, begins)  # (n, Q)
-        own = weights[held]
+        own = _weights(query, owner[held])
         sums["max_sim"][held] = maxima.mean(1)
         sums["inside_max_sim"][held] = (maxima * own).sum(1) / own.sum(1)
         matched = products[:, content].max(1)
         counted = np.maximum(np.add.reduceat(worth, begins), 1e-9)
         sums["coverage"][held] = np.add.reduceat(matched * worth, begins) / counted
-    return features | sums
+    return sums
 
 
 def token_products(view: "View", vectors: "QueryVectors", place: IntArray) -> tuple[FloatArray, FloatArray]:

@@ -20,6 +20,8 @@ class Term(NamedTuple):
     "Stems that it matches, its own first; none occurs if the index does not know the word."
     together: tuple[str, ...] = ()
     "Stems that match it only side by side: its halves."
+    name: bool = False
+    "Whether it is written as names are: with a capital that does not begin the query, or with several."
 
 
 def query_terms(query: str, known: Known) -> list[Term]:
@@ -29,7 +31,7 @@ def query_terms(query: str, known: Known) -> list[Term]:
     one. A word that does not occur matches what does at distance 1, or its two halves.
 
     >>> query_terms("Where is the colour?", lambda stems: {"color"} & set(stems))
-    [Term(start=13, end=19, stems=('colour', 'color'), together=())]
+    [Term(start=13, end=19, stems=('colour', 'color'), together=(), name=False)]
     """
     spans = word_spans(query)
     content = [span for span in spans if span[0] not in STOP_WORDS] or spans
@@ -48,7 +50,9 @@ def query_terms(query: str, known: Known) -> list[Term]:
         together: tuple[str, ...] = ()
         if own not in present and not forms:
             forms, together = _guessed(word, known)
-        terms.setdefault(own, Term(start, end, tuple(dict.fromkeys((own, *forms))), together))
+        written = query[start:end]
+        name = (written[:1].isupper() and start > 0) or any(map(str.isupper, written[1:]))
+        terms.setdefault(own, Term(start, end, tuple(dict.fromkeys((own, *forms))), together, name))
     return list(terms.values())
 
 

@@ -1,6 +1,6 @@
 """An index at one moment: its rows, which of them may answer, and the hits."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Iterable, Sequence
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -12,8 +12,9 @@ from longspan.search import fusion, rank
 from longspan.search.answer import answering_sentence
 from longspan.search.lexical import Shape, lexical
 from longspan.search.query import Query, holds
+from longspan.search.records import Row, numbers
 from longspan.search.results import Hit, Hits
-from longspan.search.store import Row, Store, numbers
+from longspan.search.store import Store
 from longspan.search.terms import query_terms
 from longspan.search.update import within
 from longspan.search.words import stems, words_of
@@ -22,6 +23,10 @@ from longspan.shapes import BoolArray, FloatArray, IntArray
 if TYPE_CHECKING:
     from longspan.search.passages import QueryVectors
 
+Rerank = Callable[[list[tuple[str, str]]], Iterable[float]]
+"""A score for each pair of a query and a passage, such as `CrossEncoder.predict` of sentence-transformers."""
+RERANKED = 50
+"""How many passages a re-ranker is given."""
 MODES = ("hybrid", "dense", "bm25")
 BY = ("passage", "document")
 
@@ -106,12 +111,19 @@ class View:
         mode: str,
         by: str,
         roots: Sequence[Path] | None,
+        rerank: Rerank | None = None,
     ) -> Hits:
         """The best hits for a query."""
         signals = self.signals(query.text, vectors)
         allowed = self._allowed(query, roots)
+        wanted, top = top, top if rerank is None else max(top, RERANKED)
         ranking = (rank.passages if by == "passage" else rank.documents)(self, signals, allowed, top, mode)
-        hits = [self._hit(row, score, signals, roots) for row, score in ranking.scores.items()]
+        scores = ranking.scores
+        if rerank is not None and scores:
+            rows = np.fromiter(scores, np.int64)
+            pairs = [(query.text, row.text.strip()) for row in self.texts(rows).values()]
+            scores = rank.best(rows, np.asarray(rerank(pairs), np.float64).reshape(len(pairs)), wanted)
+        hits = [self._hit(row, score, signals, roots) for row, score in scores.items()]
         return Hits(query.text, hits, answered=ranking.confidence >= fusion.ANSWERED)
 
     def signals(self, text: str, vectors: "QueryVectors | None") -> rank.Signals:

@@ -12,7 +12,8 @@ import pytest
 
 from longspan.errors import LongspanError
 from longspan.search.index import Index
-from longspan.search.store import File, Row, Store
+from longspan.search.records import File, Row
+from longspan.search.store import Store
 
 POSIX = pytest.mark.skipif(not hasattr(signal, "SIGKILL"), reason="needs SIGKILL")
 COUNT = 6
@@ -21,7 +22,8 @@ import os, signal, sys
 from pathlib import Path
 import numpy as np
 from longspan.search.database import Database
-from longspan.search.store import File, Row, Store
+from longspan.search.records import File, Row
+from longspan.search.store import Store
 
 left = int(sys.argv[2])
 
