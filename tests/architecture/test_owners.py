@@ -126,7 +126,7 @@ TASK_GUESTS = {
         "cli/eval.py",
         "search/index.py",
         "search/passages.py",
-        "search/writer.py",
+        "search/token_codes.py",
     ),
     "summarize": ("cli/__init__.py", "cli/summarize.py"),
     "tag": ("patterns/same_tag.py",),  # which speaks of the tags of rows
