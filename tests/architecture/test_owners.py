@@ -120,7 +120,14 @@ def test_names_are_noticed_in_all_their_spellings() -> None:
 TASK_GUESTS = {
     "answer": ("evaluate/longembed.py",),  # a key in QMSum's files
     "classify": ("tasks/choose.py",),  # which reads its head in the same way
-    "encode": ("cli/__init__.py", "cli/encode.py", "cli/eval.py", "search/index.py", "search/passages.py"),
+    "encode": (
+        "cli/__init__.py",
+        "cli/encode.py",
+        "cli/eval.py",
+        "search/index.py",
+        "search/passages.py",
+        "search/token_codes.py",
+    ),
     "summarize": ("cli/__init__.py", "cli/summarize.py"),
     "tag": ("patterns/same_tag.py",),  # which speaks of the tags of rows
 }

@@ -26,7 +26,8 @@ from longspan.errors import whole
 from longspan.native import targets
 from longspan.search.index import Index
 from longspan.search.passages import PARTS
-from longspan.search.store import File, Row, Store
+from longspan.search.records import File, Row
+from longspan.search.store import Store
 from longspan.text.documents import read
 from longspan.text.walk import walk
 

@@ -1,38 +1,27 @@
 """Index: files in, the passages that answer a query out; only new and changed files are read."""
 
 import time
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Sequence
 from contextlib import nullcontext, suppress
-from dataclasses import replace
 from functools import cached_property
-from itertools import pairwise
 from pathlib import Path
 from types import TracebackType
-from typing import TYPE_CHECKING, Self, TypeVar
+from typing import TYPE_CHECKING, Self
 
-import numpy as np
-
-from longspan.errors import DocumentError, LongspanError, bad, one_of
-from longspan.progress import progress_bar
+from longspan.errors import LongspanError, bad, one_of
+from longspan.search.compaction import compact, verify
 from longspan.search.lock import writing
 from longspan.search.query import Query
 from longspan.search.results import Hits
-from longspan.search.store import Entry, File, Row, Store
-from longspan.search.update import Report, digest, fingerprint, is_gone, listed, stamp_of, within
+from longspan.search.store import Store
+from longspan.search.update import Report, fingerprint, is_gone, listed, stamp_of, within
 from longspan.search.view import Rerank, View, check_options
-from longspan.text.documents import Document, read_many
-from longspan.text.passages import tile
-from longspan.text.walk import walk
+from longspan.search.writer import Writer
 
 if TYPE_CHECKING:
     from longspan.reader import Reader
     from longspan.search.passages import QueryVectors
 
-T = TypeVar("T", Entry, Document | DocumentError)
-WORDS_GROUP = 12_000_000
-"""Characters whose words are committed together."""
-GROUP = 1 << 17
-"""Characters that the model reads before they are committed; a kill loses no more."""
 TOKENS = ("1bit", "8bit", "off")
 """How the vectors of tokens are kept."""
 
@@ -136,18 +125,12 @@ class Index:
         began, report = time.perf_counter(), Report()
         roots = listed(paths)
         with writing(self.folder, wait):
-            pending = list(self._compare(roots, report).items())
-            size, done = sum(files[0].size for _, files in pending), 0
-            with progress_bar(size, "bytes", shown=progress, scale=True) as bar:
-                documents = read_many((files[0].path for _, files in pending), ocr=ocr)
-                for group in _grouped(documents, WORDS_GROUP):
-                    known, done = pending[done : done + len(group)], done + len(group)
-                    self._add_words(list(zip(known, group, strict=True)), report)
-                    bar.update(sum(files[0].size for _, files in known))
+            writer = Writer(self._store, report, progress)
+            writer.add_words(roots, ocr=ocr)
             if vectors:
-                self._embed(report, progress)
+                writer.embed(lambda: self.reader, self.tokens)
             if report.removed or report.changed or report.n_tokens:
-                self._store.compact()
+                compact(self._store)
         report.seconds = time.perf_counter() - began
         return report
 
@@ -161,9 +144,10 @@ class Index:
         """Let the model read the documents that are found by their words only so far, or those `inside`."""
         began, report = time.perf_counter(), Report()
         with writing(self.folder, wait):
-            self._embed(report, progress, None if inside is None else listed(inside))
+            roots = None if inside is None else listed(inside)
+            Writer(self._store, report, progress).embed(lambda: self.reader, self.tokens, roots)
             if report.n_tokens:
-                self._store.compact()
+                compact(self._store)
         report.seconds = time.perf_counter() - began
         return report
 
@@ -189,108 +173,8 @@ class Index:
             with self._store.db.transaction():
                 self._store.remove(paths)
                 self._store.remove_orphans()
-            self._store.compact()
+            compact(self._store)
         return len(paths)
-
-    def _compare(self, roots: Sequence[Path], report: Report) -> dict[bytes, list[File]]:
-        """The files that must be read, by their digests; records of other changes are updated."""
-        known = {file.path: file for file in self._store.files()}
-        held = {entry.id: entry.digest for entry in self._store.entries()}
-        number_of = {content: number for number, content in held.items()}
-        present = dict.fromkeys(
-            walk(
-                roots,
-                skipped=lambda path, reason: report.skipped.append((path, reason)),
-                failed=lambda path, reason: report.failed.append((path, reason)),
-            )
-        )
-        gone = {path for path in known if path not in present and within(path, roots) and is_gone(path)}
-        lost = {known[path].document for path in gone}
-        pending: dict[bytes, list[File]] = {}
-        same = []
-        for path in present:
-            old = known.get(path)
-            try:
-                stat = path.stat()
-                if old and (old.size, old.mtime) == (stat.st_size, stat.st_mtime_ns):
-                    report.unchanged += 1
-                    continue
-                content = digest(path)
-            except OSError as error:
-                report.failed.append((path, error.strerror or str(error)))
-                continue
-            file = File(path, stat.st_size, stat.st_mtime_ns, number_of.get(content, 0))
-            if not file.document:
-                pending.setdefault(content, []).append(file)
-                continue
-            same.append(file)
-            if old and old.document == file.document:
-                report.unchanged += 1
-            elif old:
-                report.changed += 1
-            elif file.document in lost:
-                report.moved += 1
-                lost.discard(file.document)
-            else:
-                report.added += 1
-        report.removed = max(0, len(gone) - report.moved)
-        if gone or same:
-            with self._store.db.transaction():
-                self._store.remove(sorted(gone))
-                self._store.put_files(same)
-                self._store.remove_orphans()
-        return pending
-
-    def _add_words(
-        self,
-        group: Sequence[tuple[tuple[bytes, list[File]], Document | DocumentError]],
-        report: Report,
-    ) -> None:
-        """Commit the texts of some files; those that could not be read are reported."""
-        known = {file.path for file in self._store.files()}
-        fresh = []
-        for (content, files), document in group:
-            if isinstance(document, DocumentError):
-                report.failed += [(file.path, str(document)) for file in files]
-                continue
-            report.gaps += [(file.path, document.gap) for file in files if document.gap]
-            report.changed += sum(file.path in known for file in files)
-            report.added += sum(file.path not in known for file in files)
-            fresh.append((files, _cut(document, content)))
-        if fresh:
-            with self._store.db.transaction():
-                ids = self._store.add([cut for _, cut in fresh])
-                self._store.put_files(
-                    [file._replace(document=ids[cut[0].digest]) for files, cut in fresh for file in files]
-                )
-                self._store.remove_orphans()
-
-    def _embed(self, report: Report, progress: bool | None, roots: Sequence[Path] | None = None) -> None:
-        """Let the model read what it has not read yet."""
-        pending = self._store.pending()
-        if roots is not None:
-            near = {file.document for file in self._store.files() if within(file.path, roots)}
-            pending = [entry for entry in pending if entry.id in near]
-        total, done = sum(entry.characters for entry in pending), 0
-        with progress_bar(total // 4, "tokens", shown=progress, scale=True) as bar:  # 4: a first guess
-            for group in _grouped(pending, GROUP):
-                from longspan.search.passages import encode
-
-                texts = [[row.text for row in self._store.passages(entry)] for entry in group]
-                encodings = encode(self.reader, texts, self.tokens, advance=bar.update)
-                readings = [encoding.reading._asdict() for encoding in encodings]
-                records = [
-                    (replace(entry, **reading), encoding.tables)
-                    for entry, reading, encoding in zip(group, readings, encodings, strict=True)
-                ]
-                with self._store.db.transaction():
-                    self._store.put_vectors(records)
-                    self._store.db.put(token_kind=self.tokens)
-                report.n_tokens += sum(entry.n_tokens or 0 for entry, _ in records)
-                report.truncated += sum(entry.truncated for entry, _ in records)
-                report.read += len(group)
-                done += sum(entry.characters for entry in group)
-                bar.expect(round(report.n_tokens * max(1.0, total / max(done, 1))))
 
     def search(
         self,
@@ -363,7 +247,7 @@ class Index:
     def verify(self) -> None:
         """Compare the whole index with its checksums; damage raises a CheckpointError."""
         with self._store.db.sound():
-            self._store.verify()
+            verify(self._store)
 
     def close(self) -> None:
         """Close the files of the index."""
@@ -379,35 +263,3 @@ class Index:
 
     def __repr__(self) -> str:
         return f"Index({str(self.folder)!r}, {len(self.files)} files, {len(self)} passages, {self.model})"
-
-
-def _cut(document: Document, content: bytes) -> tuple[Entry, list[Row]]:
-    """A document as the index keeps it: its passages, which together are its text."""
-    text = document.text
-    starts = tile(text, (heading.start for heading in document.headings))
-    entry = Entry(
-        digest=content,
-        kind=document.kind,
-        title=document.title or "",
-        characters=len(text),
-        pages=np.array(document.pages, "<u4").tobytes(),
-    )
-    rows, line = [], 1
-    for start, end in pairwise((*starts, len(text))):
-        rows.append(Row(start, line, "\n".join(document.section_of(start)), text[start:end]))
-        line += text.count("\n", start, end)
-    return entry, rows
-
-
-def _grouped(items: Iterable[T], size: int) -> Iterator[list[T]]:
-    """Documents in groups of about `size` characters."""
-    group: list[T] = []
-    total = 0
-    for item in items:
-        group.append(item)
-        total += item.characters if isinstance(item, Entry) else len(getattr(item, "text", ""))
-        if total >= size:
-            yield group
-            group, total = [], 0
-    if group:
-        yield group

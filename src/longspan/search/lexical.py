@@ -97,25 +97,21 @@ def lexical(
         if term.name:
             np.maximum(missing_name, lacking, out=missing_name)
         document_total += weight
-    best = np.zeros(documents)
     live = np.flatnonzero(scores)
-    np.maximum.at(best, shape.owner[live], scores[live])
     held = present[shape.owner[live]]
     covered_inside[live] = np.divide(covered_inside[live], held, out=np.zeros(len(live)), where=held > 0)
     return Lexical(
-        *(
-            scores,
-            inside,
-            covered,
-            covered_inside,
-            by_document,
-            best,
-            documents_covered,
-            missing,
-            missing_name,
-        ),
-        *(rarity, rarity_inside, max(1e-9, float(rarity.sum())), max(1e-9, document_total)),
+        *(scores, inside, covered, covered_inside, by_document, _largest(scores, shape.owner, documents)),
+        *(documents_covered, missing, missing_name, rarity, rarity_inside),
+        *(max(1e-9, float(rarity.sum())), max(1e-9, document_total)),
     )
+
+
+def _largest(scores: FloatArray, owner: IntArray, documents: int) -> FloatArray:
+    """(D,): the largest score of a passage of each document."""
+    best, live = np.zeros(documents), np.flatnonzero(scores)
+    np.maximum.at(best, owner[live], scores[live])
+    return best
 
 
 def _occurrences(term: Term, postings: Callable[[str], Postings], rows: int) -> Postings:

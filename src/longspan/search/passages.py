@@ -15,7 +15,7 @@ from longspan.pipeline.documents import Document, Reading, prepare
 from longspan.pipeline.packing import Batch
 from longspan.pipeline.run import by_document, hidden, run
 from longspan.search import token_codes
-from longspan.search.store import Tables
+from longspan.search.records import Tables
 from longspan.shapes import ByteArray, FloatArray, IntArray
 from longspan.tasks.encode import ENCODE, EVERYTHING, merged, normalized, pooling_of, states, weights_of
 from longspan.text.tokenizer import Tokenizer

@@ -12,8 +12,9 @@ from longspan.search import fusion, rank
 from longspan.search.answer import answering_sentence
 from longspan.search.lexical import Shape, lexical
 from longspan.search.query import Query, holds
+from longspan.search.records import Row, numbers
 from longspan.search.results import Hit, Hits
-from longspan.search.store import Row, Store, numbers
+from longspan.search.store import Store
 from longspan.search.terms import query_terms
 from longspan.search.update import within
 from longspan.search.words import stems, words_of

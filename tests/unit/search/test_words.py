@@ -15,7 +15,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from longspan.search import words as counted
-from longspan.search.store import File, Row, Store
+from longspan.search.records import File, Row
+from longspan.search.store import Store
 from longspan.search.view import View
 from longspan.search.words import (
     K1,

@@ -1,0 +1,94 @@
+"""What an index keeps of files, documents and passages."""
+
+import zlib
+from collections.abc import Sequence
+from dataclasses import dataclass, fields
+from pathlib import Path
+from typing import NamedTuple
+
+import numpy as np
+
+from longspan.shapes import ByteArray, FloatArray, IntArray
+
+
+class File(NamedTuple):
+    """A file, and the document that it holds."""
+
+    path: Path
+    size: int
+    mtime: int
+    "When it was last changed, in nanoseconds."
+    document: int = 0
+
+
+@dataclass(frozen=True, kw_only=True)
+class Entry:
+    """A document of the index; n_tokens is None until the model has read it."""
+
+    id: int = 0
+    digest: bytes
+    kind: str = "text"
+    title: str = ""
+    characters: int = 0
+    pages: bytes = b""
+    "Where its pages begin, as <u4."
+    passages: int = 0
+    first: int = 0
+    "The id of its first passage."
+    slot: int = 0
+    "Its first row."
+    lengths: bytes = b""
+    "The words of each passage, counted, as <u4."
+    crc: int = 0
+    n_tokens: int | None = None
+    truncated: int = 0
+    windows: int = 0
+    token_slot: int = 0
+    token_ends: bytes = b""
+    "Where the tokens of each passage end, counted from token_slot, as <u4; empty if none are kept."
+    vectors_crc: int = 0
+
+    @property
+    def rows(self) -> IntArray:
+        """Its rows: the document's, then those of its passages."""
+        return np.arange(self.slot, self.slot + self.passages + 1)
+
+    @property
+    def tokens(self) -> int:
+        """How many tokens have vectors of their own."""
+        return int(numbers(self.token_ends)[-1]) if self.token_ends else 0
+
+
+COLUMNS = tuple(field.name for field in fields(Entry))
+
+
+class Row(NamedTuple):
+    """A passage: the characters from `start` to where the next one starts, white space included."""
+
+    start: int
+    line: int
+    section: str
+    "The headings that it stands under, one on each line."
+    text: str
+
+
+class Tables(NamedTuple):
+    """What the model makes of a document."""
+
+    vectors: FloatArray
+    "(1 + P, C): the document, then its passages."
+    tokens: ByteArray
+    "(T, B): tokens as bytes; B may be 0."
+    token_ends: IntArray
+    "(P,): where the tokens of each passage end."
+
+
+def numbers(data: bytes) -> IntArray:
+    """Whole numbers that are stored as <u4."""
+    return np.frombuffer(data, "<u4").astype(np.int64)
+
+
+def checksum(title: str, pages: bytes, lengths: bytes, rows: Sequence[Row]) -> int:
+    """A checksum of all that a search may show of a document."""
+    shown = "\0".join((title, *(f"{row.start} {row.line} {row.section}\0{row.text}" for row in rows)))
+    return zlib.crc32(shown.encode("utf-8", "surrogatepass"), zlib.crc32(pages + lengths))
