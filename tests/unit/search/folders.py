@@ -7,7 +7,8 @@ import numpy as np
 
 from longspan.reader import Reader
 from longspan.search.index import Index
-from longspan.search.store import Entry, File, Row, Store, Tables
+from longspan.search.records import Entry, File, Row, Tables
+from longspan.search.store import Store
 from unit.tasks.tiny import CORPUS, reader
 
 WORDS = " ".join(CORPUS).split()

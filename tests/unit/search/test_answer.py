@@ -8,8 +8,9 @@ from longspan.search.answer import SHORTEST, sentences
 from longspan.search.index import Index
 from unit.search.folders import by_words
 
-PASSAGE = """The parties met in Geneva on a rainy day. The rent of the house is 900 dollars a month. The owner, \
-Mr. Anton B. Miller, lives in Rome. Nobody may keep a giraffe in the garden; dogs are welcome at all times."""
+PASSAGE = """The parties met in Geneva on a rainy day. The rent of the house is 900 dollars a month. \
+The owner, Mr. Anton B. Miller, lives in Rome. Nobody may keep a giraffe in the garden; \
+dogs are welcome at all times."""
 
 
 @pytest.fixture(scope="module")
@@ -45,5 +46,5 @@ def test_sentences_lie_in_order_hold_all_words_and_have_no_space_around_them(tex
 def test_a_sentence_is_not_shorter_than_one_can_be() -> None:
     text = "No. 7 of p. 3 ff. says: A. B. Smith is here. And here is the rest of it all."
     spans = sentences(text)
-    assert [text[a:b] for a, b in spans] == ["No. 7 of p. 3 ff. says:" + text[23:44], text[45:]]
+    assert [text[a:b] for a, b in spans] == [text[:44], text[45:]]
     assert all(end - start >= SHORTEST for start, end in spans)

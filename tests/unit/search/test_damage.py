@@ -1,4 +1,4 @@
-"""Damage: the check finds it in everything that a search may show, and no damage is more than an error of ours."""
+"""Damage: the check finds it in all that a search may show, and it is never more than an error of ours."""
 
 import random
 from pathlib import Path
@@ -6,6 +6,7 @@ from pathlib import Path
 import pytest
 
 from longspan.errors import CheckpointError, LongspanError
+from longspan.search.compaction import verify
 from longspan.search.database import damaged
 from longspan.search.index import Index
 from longspan.search.store import Store
@@ -56,7 +57,7 @@ def test_the_check_finds_changes_of_all_that_is_shown_or_searched(
     whole: Path, tmp_path: Path, harm: str
 ) -> None:
     store = Store(copied(whole, tmp_path / "index"))
-    store.verify()
+    verify(store)
     with store.db.transaction():
         assert store.db.do(HARM[harm]).rowcount > 0
     store.db.close()
@@ -113,5 +114,5 @@ def test_an_index_of_another_schema_is_refused(whole: Path, tmp_path: Path) -> N
 
 
 def test_the_error_says_how_to_rebuild(tmp_path: Path) -> None:
-    expected = f"The index `{tmp_path}` is damaged: why. Rebuild it: longspan index PATH... --index {tmp_path} --rebuild"
-    assert str(damaged(tmp_path, "why")) == expected
+    repair = f"Rebuild it: longspan index PATH... --index {tmp_path} --rebuild"
+    assert str(damaged(tmp_path, "why")) == f"The index `{tmp_path}` is damaged: why. {repair}"

@@ -2,6 +2,7 @@
 
 import json
 import os
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 
 import numpy as np
@@ -9,9 +10,11 @@ import pytest
 
 import longspan
 from longspan.errors import CheckpointError, InputError
+from longspan.search import writer
 from longspan.search.index import TOKENS, Index
 from longspan.search.passages import encode, encode_query
-from longspan.search.store import Entry
+from longspan.search.records import Entry
+from longspan.text.documents import Document
 from longspan.text.passages import LONGEST
 from unit.search.folders import by_words, filled, text, tiny, written
 
@@ -159,21 +162,20 @@ def test_pages_lines_and_sections_are_those_of_the_passage_and_of_its_answer(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A page break inside of a passage: the answer stands on another page and line than the passage."""
-    from longspan.search import index as module
-    from longspan.text.documents import Document
-
-    begin = "# Lease\n\n## Rent\n\n" + "\n\n".join(f"Nothing of interest stands in line {i}." for i in range(40))
+    begin = "# Lease\n\n## Rent\n\n" + "\n\n".join(
+        f"Nothing of interest stands in line {i}." for i in range(40)
+    )
     behind = "\nThe zebra pays 700 dollars on Monday.\n"
     content = f"{begin}\n\n{behind}"
     page = content.index("The zebra")
-    made = module.read_many
+    made = writer.read_many
 
-    def paged(paths: object, *, ocr: bool) -> object:
-        for document in made(paths, ocr=ocr):  # type: ignore[arg-type]
+    def paged(paths: Iterable[Path], *, ocr: bool) -> Iterator[Document]:
+        for document in made(paths, ocr=ocr):
             assert isinstance(document, Document)
             yield Document(**vars(document) | {"pages": (0, page)})
 
-    monkeypatch.setattr(module, "read_many", paged)
+    monkeypatch.setattr(writer, "read_many", paged)
     index = by_words(tmp_path, {"lease.md": content})
     hit = index.search("How much does the zebra pay?")[0]
     assert hit.answer == "The zebra pays 700 dollars on Monday."
@@ -193,7 +195,8 @@ def test_a_search_can_stay_inside_some_files(shared: Index) -> None:
 
 
 @pytest.mark.parametrize(
-    "query", ['"', "NEAR(a b", "a AND", "*", "-", "' OR 1", "文字", "\0", "_", "😀", "file:", '"no such words"']
+    "query",
+    ['"', "NEAR(a b", "a AND", "*", "-", "' OR 1", "文字", "\0", "_", "😀", "file:", '"no such words"'],
 )
 def test_no_query_breaks_a_search(shared: Index, query: str) -> None:
     for mode in MODES:
@@ -282,7 +285,10 @@ def test_the_vector_of_a_document_does_not_depend_on_what_is_read_with_it(tmp_pa
     for number in (3, 0, 4, 2, 1):
         parts.add(docs / f"{number}.txt")
     for number in range(5):
-        near = [index.search("Rome", top=99, mode="dense", inside=docs / f"{number}.txt") for index in (whole, parts)]
+        near = [
+            index.search("Rome", top=99, mode="dense", inside=docs / f"{number}.txt")
+            for index in (whole, parts)
+        ]
         assert [hit.start for hit in near[0]] == [hit.start for hit in near[1]]
         np.testing.assert_allclose(*([hit.dense or 0 for hit in hits] for hits in near), atol=1e-3)
 
@@ -338,12 +344,23 @@ def test_a_file_outside_of_what_is_brought_up_to_date_stays(docs: Path, index: I
     assert len(index.files) == 4
 
 
-def test_a_file_that_can_no_longer_be_read_is_named_and_what_is_known_of_it_kept(docs: Path, index: Index) -> None:
+def test_files_that_cannot_be_read_are_named_and_what_is_known_of_them_is_kept(
+    docs: Path, index: Index, monkeypatch: pytest.MonkeyPatch
+) -> None:
     index.add(docs)
-    (docs / "0.txt").write_bytes(b"\x7fELF\0\0\1\2\3" * 99)
+    os.utime(docs / "0.txt", ns=(1, 1))
+    (docs / "broken.pdf").write_bytes(b"%PDF-1.4 no more than this")
+    digest = writer.digest
+
+    def denied(path: Path) -> bytes:
+        if path.name == "0.txt":
+            raise PermissionError(13, "Permission denied")
+        return digest(path)
+
+    monkeypatch.setattr(writer, "digest", denied)
     report = index.add(docs)
-    assert [path.name for path, _ in report.failed] == ["0.txt"]
-    assert len(index.files) == 4
+    assert {path.name for path, _ in report.failed} == {"0.txt", "broken.pdf"}
+    assert index.files == [docs / f"{number}.txt" for number in range(4)]
     assert len(index.search("document", mode="bm25", inside=docs / "0.txt")) > 0
 
 

@@ -10,8 +10,10 @@ from pathlib import Path
 
 import pytest
 
+from longspan.search.compaction import verify
 from longspan.search.index import Index
-from longspan.search.store import Store, numbers
+from longspan.search.records import numbers
+from longspan.search.store import Store
 from unit.search.folders import filled, tiny
 
 pytestmark = pytest.mark.skipif(not hasattr(signal, "SIGKILL"), reason="needs SIGKILL")
@@ -21,7 +23,9 @@ from pathlib import Path
 from dataclasses import replace
 import numpy as np
 from longspan.search.database import Database
-from longspan.search.store import Entry, File, Row, Store, Tables
+from longspan.search.compaction import compact
+from longspan.search.records import Entry, File, Row, Tables
+from longspan.search.store import Store
 
 left = int(sys.argv[2])
 
@@ -63,10 +67,10 @@ if "moved" not in known:
     with store.db.transaction():
         kept = [file for file in store.files() if file.path.name[0] not in "024"]
         store.remove([file.path for file in store.files()])
-        store.put_files([file._replace(path=Path("/moved")) if file.path.name == "1" else file for file in kept])
+        store.put_files([f._replace(path=Path("/moved")) if f.path.name == "1" else f for f in kept])
         store.remove_orphans()
     print("moved all", flush=True)
-store.compact()
+compact(store)
 print("done all", flush=True)
 """
 
@@ -81,7 +85,7 @@ def ended(process: subprocess.Popen[str], folder: Path) -> list[str]:
     said, wrong = process.communicate()
     assert process.returncode in (0, -signal.SIGKILL), wrong
     store = Store(folder)
-    store.verify()
+    verify(store)
     known = {file.path.name for file in store.files()}
     entries = {entry.title: entry for entry in store.entries()}
     for line in said.splitlines():
@@ -137,8 +141,8 @@ def test_a_kill_at_any_moment_leaves_the_index_whole(tmp_path: Path) -> None:
 
 
 RUN = """
-import sys, unit.search.folders as f, longspan.search.index as i
-i.GROUP = 1
+import sys, unit.search.folders as f, longspan.search.index as i, longspan.search.writer as w
+w.GROUP = 1
 with i.Index.open(sys.argv[1], f.tiny()) as index:
     print(index.add(sys.argv[2], progress=False).read)
 """

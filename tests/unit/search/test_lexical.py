@@ -87,7 +87,9 @@ def check(store: Store, documents: dict[str, list[str]], query: str) -> None:
 
 def test_scores_are_those_of_the_definitions_also_after_changes(tmp_path: Path) -> None:
     draw, store = random.Random(1), Store(tmp_path)
-    documents = {f"n{i}": [f"{drawn(draw, draw.randrange(1, 90))} {i}u{j}" for j in range(11)] for i in range(7)}
+    documents = {
+        f"n{i}": [f"{drawn(draw, draw.randrange(1, 90))} {i}u{j}" for j in range(11)] for i in range(7)
+    }
     queries = [drawn(draw, count) for count in (1, 2, 5, 13)] + ["w1x", "nowhere7", "n2 w3x"]
     for name, own in documents.items():
         stored(store, name, own)

@@ -24,7 +24,12 @@ FILES = {
 def index(tmp_path_factory: pytest.TempPathFactory) -> Index:
     folder = tmp_path_factory.mktemp("query")
     index = by_words(folder, FILES)
-    for name, year in (("lease 2021.md", 2021), ("notes.txt", 2023), ("letter.txt", 2024), ("plain.txt", 2025)):
+    for name, year in (
+        ("lease 2021.md", 2021),
+        ("notes.txt", 2023),
+        ("letter.txt", 2024),
+        ("plain.txt", 2025),
+    ):
         when = datetime(year, 6, 15).timestamp()
         os.utime(folder / "docs" / name, (when, when))
     index.add(folder / "docs", vectors=False)
@@ -107,5 +112,7 @@ def test_times_are_local_and_after_begins_when_the_day_is_over() -> None:
 
 def test_patterns_fit_names_and_paths_whatever_their_case() -> None:
     path = Path("/Home/Docs/Lease.PDF")
-    assert all(fits(path, each) for each in ("lease", "LEASE.pdf", "*.pdf", "docs/lease", "*/docs/*", "l?ase*"))
+    assert all(
+        fits(path, each) for each in ("lease", "LEASE.pdf", "*.pdf", "docs/lease", "*/docs/*", "l?ase*")
+    )
     assert not any(fits(path, each) for each in ("docs", "*.txt", "home/lease", "ease.pd?x"))

@@ -1,4 +1,4 @@
-"""Ranking by words alone: the passage that answers, not the one that repeats names; and knowing that none does."""
+"""Ranking by words alone: the passage that answers, not one of names; and knowing that none does."""
 
 import numpy as np
 import pytest
@@ -23,22 +23,19 @@ CLAUSES = (
 
 
 def contract(name: str, number: int) -> str:
+    """A title page that repeats names, clauses that do not, and signatures that do."""
     head = f"{name.upper()} INC.\n\nMASTER SUPPLY AGREEMENT\n\nbetween {name} Inc. and Globex Corp.\n\n"
-    head += f"{name} Inc., 1 Main Street\n{name} Inc., Attention: Legal\nGlobex Corp., 2 High Street\n\n"
-    body = "\n\n".join(
-        f"{i + 1}. " + clause.format(n=30 + number, m=10 + number, k=2 + number) + " " + _filler(i)
-        for i, clause in enumerate(CLAUSES)
-    )
-    tail = f"\n\nSigned for {name} Inc.\n\nBy: ____________\nName: ____________\n{name} Inc.\n"
-    return head + body + tail
+    head += f"{name} Inc., 1 Main Street\n{name} Inc., Attention: Legal\nGlobex Corp., 2 High Street\n" * 5
+    clauses = [clause.format(n=30 + number, m=10 + number, k=2 + number) for clause in CLAUSES]
+    body = "\n\n".join(f"{i}. {clause} {_filler(i)}" for i, clause in enumerate(clauses, 1))
+    tail = f"\n\nSigned for {name} Inc.\n\nBy: ____________\nName: ____________\n{name} Inc.\n" * 5
+    return f"{head}\n{body}{tail}"
 
 
 def _filler(number: int) -> str:
     words = ("schedule", "delivery", "warehouse", "inspection", "inventory", "carrier", "packaging", "pallet")
-    return " ".join(
-        f"The {words[(number + i) % 8]} follows the {words[(number * 3 + i * 5 + 1) % 8]} as agreed in part {i}."
-        for i in range(12)
-    )
+    pairs = [(words[(number + i) % 8], words[(number * 3 + i * 5 + 1) % 8]) for i in range(5)]
+    return " ".join(f"The {a} follows the {b} as agreed in part {i}." for i, (a, b) in enumerate(pairs))
 
 
 @pytest.fixture(scope="module")
@@ -62,7 +59,7 @@ def test_a_question_that_repeats_names_is_answered_by_a_passage_of_that_document
     hits = index.search(question.format(name=name), top=3)
     assert hits[0].file.name == f"{name.split()[0].lower()}.txt"
     assert words.format(n=30 + number, m=10 + number) in hits[0].text
-    assert hits.answered
+    assert hits[0].start > 0
 
 
 def test_the_title_page_would_win_by_names_if_words_were_all(index: Index) -> None:
@@ -83,6 +80,7 @@ def test_a_question_that_nothing_answers_is_said_to_have_no_answer(index: Index,
     hits = index.search(question)
     assert not hits.answered
     certain = index.search("How many days of notice are needed to terminate the Acme Widgets Inc. agreement?")
+    assert certain.answered
     assert sum(hit.score for hit in hits) < sum(hit.score for hit in certain)
 
 
@@ -107,5 +105,7 @@ def test_the_best_of_many_are_the_largest_in_order() -> None:
     draw = np.random.default_rng(1)
     rows, scores = np.arange(5, 502), draw.integers(0, 50, 497).astype(float)
     for count in (1, 7, 497, 600):
-        expected = sorted(zip(rows.tolist(), scores.tolist(), strict=True), key=lambda pair: (-pair[1], pair[0]))
+        expected = sorted(
+            zip(rows.tolist(), scores.tolist(), strict=True), key=lambda pair: (-pair[1], pair[0])
+        )
         assert [*best(rows, scores, count).items()] == expected[:count]

@@ -1,7 +1,5 @@
 """The words of a query match other spellings: British, plural, hyphens, and one slip of the keyboard."""
 
-from pathlib import Path
-
 import pytest
 
 from longspan.search.index import Index
