@@ -7,7 +7,6 @@ from pathlib import Path
 from socket import getaddrinfo
 from typing import Any
 from urllib.parse import urlsplit
-from urllib.request import getproxies
 
 from longspan.errors import InputError, bad, guess
 
@@ -142,6 +141,8 @@ def _download(
 
 def _has_address(url: str) -> bool:
     """Whether the host of a URL can be looked up: where not, the hub's client retries for long."""
+    from urllib.request import getproxies  # which loads all of http: a search by a warm process does without
+
     if getproxies():
         return True  # the proxy looks names up
     try:

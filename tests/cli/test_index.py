@@ -6,7 +6,9 @@ import os
 import subprocess
 import sys
 import time
+from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -30,8 +32,8 @@ def _home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     Path("docs/lease.md").write_text(TEXT, encoding="utf-8")
 
 
-def data(capsys: pytest.CaptureFixture[str], *arguments: str, status: int | None = 0) -> dict[str, object]:
-    answer: dict[str, object] = json.loads(told(capsys, *arguments, "--json", status=status)[0])
+def data(capsys: pytest.CaptureFixture[str], *arguments: str, status: int | None = 0) -> dict[str, Any]:
+    answer: dict[str, Any] = json.loads(told(capsys, *arguments, "--json", status=status)[0])
     return answer
 
 
@@ -40,12 +42,13 @@ def test_paths_are_added_to_one_index_and_nothing_is_read_twice(
 ) -> None:
     told(capsys, "index", "docs/0.txt", "docs/lease.md", "--words-only")
     shown = data(capsys, "search", "late fee", "docs/0.txt", "docs/1.txt", *WORDS, status=None)
-    assert {Path(hit["file"]).name for hit in shown["results"]} <= {"0.txt", "1.txt"}  # type: ignore[attr-defined]
-    assert (shown["update"]["added"], shown["update"]["unchanged"]) == (1, 1)  # type: ignore[index]
-    monkeypatch.setattr("longspan.search.index.digest", lambda path: pytest.fail(f"{path} is read again"))
-    out, err = told(capsys, "search", "late fee", *WORDS)
-    assert "1. docs/lease.md:5" in out
-    assert not err
+    assert {Path(hit["file"]).name for hit in shown["results"]} <= {"0.txt", "1.txt"}
+    assert (shown["update"]["added"], shown["update"]["unchanged"]) == (1, 1)
+    monkeypatch.setattr("longspan.search.writer.digest", lambda path: pytest.fail(f"{path} is read again"))
+    for paths in ([], ["docs/lease.md"]):
+        out, err = told(capsys, "search", "late fee", *paths, *WORDS)
+        assert "1. docs/lease.md:5" in out
+        assert not err
     listed = json.loads(told(capsys, "index", "--list", "--json")[0])
     assert [(index["name"], index["files"], index["read"]) for index in listed] == [("default", 3, 0.0)]
 
@@ -63,7 +66,7 @@ def test_an_index_has_a_name_or_a_folder_and_a_model_a_default_one(tmp_path: Pat
 def test_files_are_shown_removed_and_pruned(capsys: pytest.CaptureFixture[str]) -> None:
     told(capsys, "index", "docs", "--words-only", "--index", "work")
     shown = data(capsys, "index", "--show", "--index", "work")
-    assert [(Path(file["file"]).name, file["read"]) for file in shown["contents"]] == [  # type: ignore[attr-defined]
+    assert [(Path(file["file"]).name, file["read"]) for file in shown["contents"]] == [
         ("0.txt", False), ("1.txt", False), ("2.txt", False), ("lease.md", False),
     ]  # fmt: skip
     assert shown["sizes"]
@@ -85,6 +88,17 @@ def test_a_rebuilt_index_holds_what_was_added_before(capsys: pytest.CaptureFixtu
     assert (made["files"], made["added"]) == (2, 2)
 
 
+def test_a_damaged_index_is_listed_and_rebuilt_from_the_paths_that_are_named(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    told(capsys, "index", "docs", "--words-only", "--index", "work")
+    (place("work", None) / "index.sqlite").write_bytes(b"x" * 4096)
+    assert "is damaged" in told(capsys, "index", "--list")[0]
+    _, err = told(capsys, "index", "--index", "work", "--rebuild", status=2)
+    assert "`PATH` must be given" in err
+    assert data(capsys, "index", "docs", "--words-only", "--index", "work", "--rebuild")["files"] == 4
+
+
 def test_changes_are_watched_until_ctrl_c(
     capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -92,7 +106,7 @@ def test_changes_are_watched_until_ctrl_c(
         Path("docs/0.txt").write_text("Another text.")
         Path("docs/new.txt").write_text("A new text.")
 
-    steps = iter([write, Path("docs/1.txt").unlink, lambda: None])
+    steps: Iterator[Callable[[], None]] = iter([write, Path("docs/1.txt").unlink, lambda: None])
 
     def sleep(seconds: float) -> None:
         assert seconds == 3
@@ -134,7 +148,7 @@ def test_words_are_shown_first_and_the_model_reads_then(
     assert "the model has read" in err
     out, err = told(capsys, *command, status=None)
     assert (out.count("1. docs/"), err) == (1, "")
-    assert all(file["read"] for file in data(capsys, "index", "--show", "--model", "model")["contents"])  # type: ignore[attr-defined]
+    assert all(file["read"] for file in data(capsys, "index", "--show", "--model", "model")["contents"])
 
 
 def test_only_what_is_searched_is_read_by_the_model(capsys: pytest.CaptureFixture[str]) -> None:
@@ -143,7 +157,7 @@ def test_only_what_is_searched_is_read_by_the_model(capsys: pytest.CaptureFixtur
     _, err = told(capsys, "search", "Rome", "docs/1.txt", "--model", "model", status=None)
     assert "by words" not in err
     shown = data(capsys, "index", "--show", "--model", "model")
-    assert [Path(file["file"]).name for file in shown["contents"] if file["read"]] == ["1.txt"]  # type: ignore[attr-defined]
+    assert [Path(file["file"]).name for file in shown["contents"] if file["read"]] == ["1.txt"]
     assert data(capsys, "index", "--model", "model")["share_read"] == 1
 
 
@@ -195,7 +209,7 @@ def test_the_answer_is_marked_and_cited_and_shown_with_its_context(
     assert "»Late rent costs a fee of nine dollars.«" in passage
     out, _ = told(capsys, "search", "late fee", *WORDS, "--top", "1", "--context", "2")
     assert [line.strip() for line in out.splitlines()[2:4]] == ["## Rent", ""]
-    (hit,) = data(capsys, "search", "late fee", *WORDS, "--top", "1", "--context", "0")["results"]  # type: ignore[misc]
+    (hit,) = data(capsys, "search", "late fee", *WORDS, "--top", "1", "--context", "0")["results"]
     assert hit["context"] == TEXT.splitlines()[4]
     assert TEXT[hit["context_start"] :].startswith(hit["context"])
     assert TEXT[hit["answer_start"] : hit["answer_end"]] == "Late rent costs a fee of nine dollars."
@@ -214,7 +228,7 @@ def test_files_are_chosen_by_a_pattern(capsys: pytest.CaptureFixture[str]) -> No
     told(capsys, "index", "docs", "--words-only")
     for options in (("--glob", "*.txt"), ("--glob", "docs/?.txt", "--glob", "no*")):
         shown = data(capsys, "search", "the fee for rent of London", *WORDS, *options, status=None)
-        assert {Path(hit["file"]).suffix for hit in shown["results"]} <= {".txt"}  # type: ignore[attr-defined]
+        assert {Path(hit["file"]).suffix for hit in shown["results"]} <= {".txt"}
 
 
 def test_a_result_is_opened_without_a_shell(

@@ -20,7 +20,7 @@ from longspan.errors import LongspanError
 from longspan.search import keep, keep_server
 from longspan.search.index import Index
 from longspan.search.library import place
-from longspan.search.request import Request
+from longspan.search.request import Reply, Request
 from unit.search.folders import filled
 
 pytestmark = pytest.mark.skipif(not keep.supported(), reason="there are no Unix domain sockets")
@@ -63,7 +63,7 @@ def request(query: str = "Rome") -> Request:
     return Request(queries=[query], mode="bm25", here=os.getcwd())
 
 
-def asked(query: str = "Rome") -> keep.Reply | None:
+def asked(query: str = "Rome") -> Reply | None:
     return keep.ask(keep.identity(place(None, None), None), request(query), 1)
 
 

@@ -138,7 +138,7 @@ def test_a_hub_that_cannot_be_looked_up_is_not_asked(hub: Hub, monkeypatch: pyte
     with pytest.raises(InputError, match="the hub cannot be reached"):
         resolve("someone/something")
     monkeypatch.undo()
-    monkeypatch.setattr("longspan.hub.getproxies", dict)
+    monkeypatch.setattr("urllib.request.getproxies", dict)
     assert not _has_address("https://hub.invalid")
 
 

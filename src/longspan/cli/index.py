@@ -122,7 +122,7 @@ def _rebuilt(folder: Path, arguments: argparse.Namespace) -> list[str]:
             index.clear()
     except (CheckpointError, InputError):  # it is damaged, or of another version
         if not arguments.paths:
-            raise
+            raise bad("PATH", "given, for the index cannot tell what it held", None) from None
         with writing(folder):
             Store.discard(folder)
         return list(arguments.paths)

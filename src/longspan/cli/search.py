@@ -2,6 +2,7 @@
 
 import argparse
 import os
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, cast
 
@@ -174,7 +175,9 @@ def _read(index: "Index", request: "Request", unread: int, report: "Report | Non
     from longspan.search.request import answer
 
     if terminal.is_terminal() and not request.json and not request.many and request.mode != "dense":
-        print(answer(index, request).out, end="\n\n", flush=True)
+        # Without the model, which takes seconds to load.
+        mode = "bm25" if index.share_read else request.mode
+        print(answer(index, replace(request, mode=mode)).out, end="\n\n", flush=True)
         say(f"by words so far; the model is reading {terminal.size(unread)} (--now leaves it out).")
     try:
         reading = index.embed(inside=request.paths or None, wait=WAIT)

@@ -79,6 +79,8 @@ def ask(own: dict[str, str], request: Request, minutes: int) -> Reply | None:
 
 def stop_all() -> int:
     """End all warm processes of the user, and say how many there were."""
+    if not supported():
+        return 0
     with suppress(OSError, LongspanError):
         return sum(exchange(path, {"stop": True}) is not None for path in sorted(run_folder().glob("*.sock")))
     return 0

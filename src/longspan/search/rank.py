@@ -167,18 +167,17 @@ def documents(view: "View", query: Signals, allowed: BoolArray, top: int, mode: 
         scores = meaning if mode == "dense" else scores + fusion.DOCUMENT_MEANING * np.maximum(meaning, 0)
     present = np.unique(view.owner[rows])
     fitting = present[scores[present] > (-1 if mode == "dense" else 0)]
-    shown = {}
-    for number, value in best(fitting, scores[fitting], top).items():
-        own = rows[view.owner[rows] == number]
-        first = passages(view, query, _only(own, len(allowed)), 1, mode).scores
-        shown[next(iter(first), int(own[0]))] = value
-    return Ranking(shown, 1.0)
-
-
-def _only(rows: IntArray, size: int) -> BoolArray:
-    allowed = np.zeros(size, bool)
-    allowed[rows] = True
-    return allowed
+    ranked = best(fitting, scores[fitting], top)
+    near = rows[np.isin(view.owner[rows], list(ranked))]
+    inside = np.zeros(len(allowed), bool)
+    inside[near] = True
+    shown: dict[int, int] = {}
+    for row in passages(view, query, inside, len(near), mode).scores if len(near) else ():
+        shown.setdefault(int(view.owner[row]), row)
+    for number in ranked:  # documents none of whose passages is a candidate
+        own = near[view.owner[near] == number]
+        shown.setdefault(number, int(own[np.argmax(said.bm25[own])]))
+    return Ranking({shown[number]: value for number, value in ranked.items()}, 1.0)
 
 
 def _documents_by_meaning(view: "View", query: Signals, rows: IntArray) -> FloatArray:
