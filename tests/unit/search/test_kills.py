@@ -117,7 +117,7 @@ def test_a_kill_before_any_step_loses_nothing_and_work_is_not_done_twice(tmp_pat
     draw, folder, said = random.Random(5), tmp_path / "index", list[str]()
     for _ in range(60):
         # A run needs some steps to look at what is there before it can go on.
-        left = draw.randrange(1, 60) if len(said) < 20 else draw.randrange(1, 400)
+        left = draw.randrange(1, 120) if len(said) < 18 else draw.randrange(1, 600)
         said += ended(started(folder, left), folder)
         if said[-1:] == ["done all"]:
             break
