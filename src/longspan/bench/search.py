@@ -1,7 +1,8 @@
-"""`longspan bench search`: encoding, asking, starting and updating, with the built-in model."""
+"""`longspan bench search`: encoding, asking, indexing, starting and updating, with the built-in model."""
 
 import itertools
 import math
+import operator
 import os
 import random
 import subprocess
@@ -9,25 +10,27 @@ import sys
 import tempfile
 import time
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import numpy as np
 
-from longspan.bench.bars import Bar, Case, figures, of_sgemm, seconds, times
-from longspan.bench.measure import Round, Run, Turn, using_threads
+from longspan.bench.bars import Bar, Case, at_most, figures, of_sgemm, seconds, times
+from longspan.bench.measure import Round, Run, Turn, spread, using_threads
 from longspan.bench.model import runs_table
 from longspan.bench.peers import need_transformers
 from longspan.bench.progress import named
 from longspan.bench.report import Figure, Report, Timing, machine
 from longspan.errors import whole
 from longspan.native import targets
+from longspan.search.compaction import compact
+from longspan.search.index import TOKENS as TOKEN_KINDS
 from longspan.search.index import Index
-from longspan.search.passages import PARTS
-from longspan.search.records import File, Row
+from longspan.search.records import Entry, File, Row, Tables
 from longspan.search.store import Store
+from longspan.search.token_codes import pack
 from longspan.text.documents import read
 from longspan.text.walk import walk
 
@@ -37,8 +40,8 @@ if TYPE_CHECKING:
 Measured = tuple[list[Figure], list[Timing]]
 CHUNK, BATCH = 256, 32
 """Tokens that sentence-transformers reads at once of this model, and how many such chunks."""
-WORDS = 100
-"""Of a made passage."""
+PASSAGES, WORDS, TOKENS = 250, 90, 125
+"""Of a made document, and of a made passage."""
 
 
 @dataclass(frozen=True)
@@ -49,6 +52,8 @@ class Sizes:
     passages: int = 100_000
     files: int = 500
     rounds: int = 5
+    words: tuple[int, int] = (1000, 50_000_000)
+    """Files and characters that are searched by words at once."""
 
 
 def run(
@@ -61,7 +66,7 @@ def run(
     text: Path | None = None,
 ) -> None:
     """Print the figures of the named cases, all if none is named; save them as JSON."""
-    sizes = Sizes(1 << 16, 5_000, 50, 3) if short else Sizes()
+    sizes = Sizes(1 << 16, 5_000, 50, 3, (100, 5_000_000)) if short else Sizes()
     count = sizes.rounds if rounds is None else whole("rounds", rounds, 1)
     with using_threads(whole("threads", threads, 1)), tempfile.TemporaryDirectory() as folder:
         report = Report(machine(next(iter(targets()), "none")))
@@ -81,6 +86,8 @@ def cases_of(text: str, sizes: Sizes, folder: Path) -> Mapping[str, Callable[[in
     return {
         "encode": lambda n: encoding(text, model).measured(n),
         "query": lambda n: asking(text, sizes.passages, folder / "large", loaded(model)).measured(4 * n),
+        "words": lambda n: by_words(text, *sizes.words, folder / "words").measured(n),
+        "space": lambda _: taking_space(text, folder / "space", loaded(model)),
         "start": lambda n: starting(text, folder / "small").measured(n),
         "update": lambda n: updating(text, sizes.files, folder / "many", loaded(model), n),
     }
@@ -154,20 +161,24 @@ def _chunks(text: str, flops: float) -> Run:
 
 
 def asking(text: str, passages: int, folder: Path, reader: "Reader") -> Case:
-    """Queries on an index of many passages of made-up vectors and real words."""
-    words, store = text.split(), Store(folder)
+    """Queries on an index of many passages of real words, made-up vectors and 1-bit tokens."""
+    words, store, width = text.split(), Store(folder), reader.model.config.width
     draw, noise = random.Random(0), np.random.default_rng(0)
-    for number in range(0, passages, 1000):
-        count = min(1000, passages - number)
-        shape = (count + 1, 1 + PARTS, reader.model.config.width)
-        vectors = noise.standard_normal(shape, dtype=np.float32)
-        vectors /= np.linalg.norm(vectors, axis=2, keepdims=True)
+    pool = pack(noise.standard_normal((1 << 14, width)), noise.random(1 << 14), "1bit")
+    for number in range(0, passages, PASSAGES):
+        count = min(PASSAGES, passages - number)
         starts = [draw.randrange(max(1, len(words) - WORDS)) for _ in range(count)]
-        rows = [Row(0, 1, None, 1, " ".join(words[i : i + WORDS])) for i in starts]
-        file = File(path=folder / str(number), size=1, mtime=1, digest=b"")
+        rows = [Row(0, 1, "", " ".join(words[i : i + WORDS])) for i in starts]
+        vectors = noise.standard_normal((count + 1, width), dtype=np.float32)
+        vectors /= np.linalg.norm(vectors, axis=1, keepdims=True)
+        ends = np.arange(TOKENS, count * TOKENS + 1, TOKENS)
+        tables = Tables(vectors, pool[noise.integers(len(pool), size=ends[-1])], ends)
+        name = str(number)
         with store.db.transaction():
-            store.add([(file, vectors, rows)])
-    store.compact()
+            ids = store.add([(Entry(digest=name.encode(), title=name), rows)])
+            store.put_files([File(folder / name, 1, 1, ids[name.encode()])])
+            store.put_vectors([(replace(entry, n_tokens=int(ends[-1])), tables) for entry in store.pending()])
+    compact(store)
     index = Index(store, reader)
     queries = itertools.cycle([" ".join(draw.sample(words, 6)) for _ in range(64)])
 
@@ -176,18 +187,53 @@ def asking(text: str, passages: int, folder: Path, reader: "Reader") -> Case:
 
     modes = ("hybrid", "dense", "bm25")
     runs = {mode: (lambda mode=mode: ask(mode)) for mode in modes}
-    most = {"hybrid": 30.0}
+    most = {"hybrid": 60.0}
     bars = tuple(seconds(f"{mode}, ms", most.get(mode), run=mode, unit=0.001) for mode in modes)
     return Case(f"query, {passages} passages", runs, bars)
 
 
+def by_words(text: str, files: int, size: int, folder: Path) -> Case:
+    """New files until a search by words finds them; the model has not read any."""
+    docs = written(text, files, size // files, folder / "docs")
+    fresh = itertools.count()
+
+    def call() -> None:
+        with Index.open(folder / f"index-{next(fresh)}") as index:
+            index.add(docs, vectors=False, progress=False)
+            index.search(text[:40].replace('"', " "), mode="bm25")
+
+    bar = seconds("s to the first results", 5.0)
+    return Case(f"words of {files} files, {size / 1e6:.0f} MB", {"ours": lambda: Run(call)}, (bar,))
+
+
+def taking_space(text: str, folder: Path, reader: "Reader") -> Measured:
+    """Bytes of an index per passage, by how the vectors of tokens are kept."""
+    docs = written(text, 4, len(text) // 4, folder / "docs")
+    listed = []
+    for kind in TOKEN_KINDS:
+        with Index.open(folder / kind, reader, tokens=kind) as index:
+            index.add(docs, progress=False)
+            each = sum(index.sizes.values()) / max(1, len(index))
+        listed.append(
+            Figure("space", f"bytes per passage, tokens {kind}", spread([each]), (each,), None, False, "")
+        )
+    return listed, []
+
+
+def written(text: str, files: int, size: int, folder: Path) -> Path:
+    """A folder of files of about this many characters, taken from a text."""
+    folder.mkdir(parents=True)
+    draw, piece = random.Random(0), min(len(text), max(1, size))
+    for number in range(files):
+        start = draw.randrange(len(text) - piece + 1)
+        part = f"{number} " + text[start : start + piece] * max(1, round(size / piece))
+        (folder / f"{number}.txt").write_text(part, encoding="utf-8")
+    return folder
+
+
 def starting(text: str, folder: Path) -> Case:
     """The command from its start to its end on an index that is up to date, and torch's import alone."""
-    docs = folder / "docs"
-    docs.mkdir(parents=True)
-    size = max(1, len(text) // 8)
-    for i in range(8):
-        (docs / f"{i}.txt").write_text(text[i * size : (i + 1) * size], encoding="utf-8")
+    docs = written(text, 8, len(text) // 8, folder / "docs")
     query = " ".join(text.split()[:8])
     search = ["-m", "longspan", "search", query, str(docs), "--index", str(folder / "index")]
 
@@ -199,19 +245,14 @@ def starting(text: str, folder: Path) -> Case:
 
     commands = {"longspan search": search, "import torch": ["-c", "import torch"]}
     runs = {name: partial(command, *arguments) for name, arguments in commands.items()}
-    answer = seconds("s to the answer", 2.5, run="longspan search")
-    return Case("start", runs, (answer, seconds("s to import torch", run="import torch")))
+    answer = seconds("s to the answer", run="longspan search")
+    above = at_most("s above import torch", 0.4, "import torch", operator.sub, run="longspan search")
+    return Case("start", runs, (answer, above))
 
 
 def updating(text: str, files: int, folder: Path, reader: "Reader", rounds: int) -> Measured:
     """All files read once, then one of them after a change, as often as there are rounds."""
-    docs = folder / "docs"
-    docs.mkdir(parents=True)
-    size = max(2000, len(text) // files)
-    draw = random.Random(0)
-    for number in range(files):
-        start = draw.randrange(max(1, len(text) - size))
-        (docs / f"{number}.txt").write_text(f"{number} {text[start : start + size]}", encoding="utf-8")
+    docs = written(text, files, max(2000, len(text) // files), folder / "docs")
     with Index.open(folder / "index", reader) as index:
         everything = _seconds(index, docs)
         results: list[Round] = []

@@ -14,7 +14,11 @@ from longspan.shapes import FloatArray, IntArray
 if TYPE_CHECKING:
     from longspan.search.rank import Signals
 
-_END = re.compile(r"[.!?…;][\"'”’)\]]*\s+(?=[\"'“‘(\[]*[^\W_])|[。！？]|\n[^\S\n]*\n\s*")
+_END = re.compile(
+    r"(?<!\b[A-Z])(?<!\bMr)(?<!\bMrs)(?<!\bDr)(?<!\bNo)[.!?…;][\"'”’)\]]*\s+(?=[\"'“‘(\[]*[^\W_])"
+    r"|[。！？]|\n[^\S\n]*\n\s*"
+)
+"""An initial or a title does not end a sentence."""
 SHORTEST = 20
 """Characters below which a piece is not a sentence, but a number, an initial or an abbreviation."""
 

@@ -1,5 +1,6 @@
 """Keeping an index in order: moving live rows together, and comparing everything with its checksums."""
 
+import os
 import zlib
 from collections.abc import Sequence
 
@@ -7,7 +8,7 @@ import numpy as np
 
 from longspan.search.database import NAME, POSTINGS, damaged
 from longspan.search.records import Entry, checksum, numbers
-from longspan.search.store import FILES, Store
+from longspan.search.store import FILES, Store, names_of
 from longspan.search.words import MAX_COUNT, pack
 from longspan.shapes import IntArray
 
@@ -72,11 +73,12 @@ def verify(store: Store) -> None:
     """Compare everything with its checksums; damage is an error."""
     if store.db.rows("PRAGMA integrity_check") != [("ok",)]:
         raise damaged(store.folder, f"{NAME} fails SQLite's integrity check")
+    _verify_files(store)
     lengths = np.zeros(store.db.number("rows"), np.int64)
     vectors, tokens = store.vectors(), store.tokens()
     for entry in store.entries():
         rows = store.passages(entry)
-        sound = checksum(entry.title, entry.pages, entry.lengths, rows) == entry.crc
+        sound = checksum(entry, rows) == entry.crc
         if entry.n_tokens is not None:
             own = slice(entry.slot, entry.slot + entry.passages + 1)
             codes = tokens[entry.token_slot : entry.token_slot + entry.tokens]
@@ -91,3 +93,17 @@ def verify(store: Store) -> None:
     live = lengths > 1
     if (sums < np.minimum(lengths, MAX_COUNT))[live].any() or (sums > lengths)[live].any():
         raise damaged(store.folder, "its table of words is not whole")
+
+
+def _verify_files(store: Store) -> None:
+    """The same of what is known of files, and of the words of their names."""
+    files = store.files()
+    if [file.crc for file in files] != [
+        crc for (crc,) in store.db.rows("SELECT crc FROM files ORDER BY path")
+    ]:
+        raise damaged(store.folder, "what it knows of a file has changed")
+    if {file.document for file in files} != {entry.id for entry in store.entries()}:
+        raise damaged(store.folder, "a file has no document, or a document no file")
+    names = {*store.db.rows("SELECT path, term FROM names JOIN files ON files.id = names.file")}
+    if names != {(os.fsencode(file.path), term) for file, terms in names_of(files) for term in terms}:
+        raise damaged(store.folder, "its table of names is not whole")

@@ -22,7 +22,7 @@ POSTINGS = """CREATE TABLE postings (
 TABLES = {
     "files": """CREATE TABLE files (
     id INTEGER PRIMARY KEY, path BLOB NOT NULL UNIQUE, size INTEGER NOT NULL, mtime INTEGER NOT NULL,
-    document INTEGER NOT NULL)""",
+    document INTEGER NOT NULL, crc INTEGER NOT NULL)""",
     "names": """CREATE TABLE names (
     term TEXT NOT NULL, file INTEGER NOT NULL, PRIMARY KEY (term, file)) WITHOUT ROWID""",
     "documents": """CREATE TABLE documents (

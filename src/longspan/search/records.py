@@ -1,5 +1,6 @@
 """What an index keeps of files, documents and passages."""
 
+import os
 import zlib
 from collections.abc import Sequence
 from dataclasses import dataclass, fields
@@ -19,6 +20,11 @@ class File(NamedTuple):
     mtime: int
     "When it was last changed, in nanoseconds."
     document: int = 0
+
+    @property
+    def crc(self) -> int:
+        """A checksum of all that is known of it."""
+        return zlib.crc32(os.fsencode(self.path) + f"\0{self.size} {self.mtime} {self.document}".encode())
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -88,7 +94,10 @@ def numbers(data: bytes) -> IntArray:
     return np.frombuffer(data, "<u4").astype(np.int64)
 
 
-def checksum(title: str, pages: bytes, lengths: bytes, rows: Sequence[Row]) -> int:
-    """A checksum of all that a search may show of a document."""
-    shown = "\0".join((title, *(f"{row.start} {row.line} {row.section}\0{row.text}" for row in rows)))
-    return zlib.crc32(shown.encode("utf-8", "surrogatepass"), zlib.crc32(pages + lengths))
+def checksum(entry: Entry, rows: Sequence[Row]) -> int:
+    """A checksum of all that a search may show of a document, or know it by."""
+    shown = [entry.title, entry.kind, *(f"{row.start} {row.line} {row.section}\0{row.text}" for row in rows)]
+    return zlib.crc32(
+        "\0".join(shown).encode("utf-8", "surrogatepass"),
+        zlib.crc32(entry.digest + entry.pages + entry.lengths),
+    )

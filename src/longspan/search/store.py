@@ -11,6 +11,7 @@ import os
 import zlib
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import suppress
+from dataclasses import replace
 from itertools import groupby
 from operator import itemgetter
 from pathlib import Path
@@ -153,7 +154,7 @@ class Store:
         for entry, rows in group:
             own = counts[slot - begin + 1 : slot - begin + 1 + len(rows)]
             lengths = np.maximum(own, 1).astype("<u4").tobytes()
-            crc = checksum(entry.title, entry.pages, lengths, rows)
+            crc = checksum(replace(entry, lengths=lengths), rows)
             place = {"passages": len(rows), "first": first, "slot": slot, "lengths": lengths, "crc": crc}
             values = [place.get(name, getattr(entry, name)) for name in COLUMNS[1:]]
             marks = ", ".join("?" * len(values))
@@ -170,18 +171,15 @@ class Store:
         self.db.put(rows=str(slot), parts=str(self.db.number("parts") + 1))
         return ids
 
-    def put_files(self, files: Iterable[File]) -> None:
+    def put_files(self, files: Sequence[File]) -> None:
         """Say which document each of some files holds."""
-        words = {file.path: words_of(file.path.stem) for file in files}
-        stem_of = stems(word for own in words.values() for word in own)
-        for file in files:
+        for file, terms in names_of(files):
             name = os.fsencode(file.path)
             self._forget(name)
             row = self.db.do(
-                "INSERT INTO files (path, size, mtime, document) VALUES (?, ?, ?, ?)",
-                *(name, file.size, file.mtime, file.document),
+                "INSERT INTO files (path, size, mtime, document, crc) VALUES (?, ?, ?, ?, ?)",
+                *(name, file.size, file.mtime, file.document, file.crc),
             )
-            terms = dict.fromkeys(stem_of[word] for word in words[file.path])
             self.db.do_many("INSERT INTO names VALUES (?, ?)", [(term, row.lastrowid) for term in terms])
 
     def remove(self, paths: Iterable[Path]) -> None:
@@ -253,6 +251,13 @@ class Store:
 
     def path_of(self, generation: int, name: str) -> Path:
         return self.folder / f"{name}-{generation}.bin"
+
+
+def names_of(files: Sequence[File]) -> list[tuple[File, set[str]]]:
+    """Files with the stems of their names."""
+    words = [words_of(file.path.stem) for file in files]
+    stem_of = stems(word for own in words for word in own)
+    return [(file, {stem_of[word] for word in own}) for file, own in zip(files, words, strict=True)]
 
 
 def _flat_files(folder: Path) -> list[Path]:

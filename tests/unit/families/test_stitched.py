@@ -1,5 +1,6 @@
 """Stitched: blocks read apart below, across blocks above, and everything that makes and reads such models."""
 
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -16,9 +17,10 @@ from longspan.families.stitched.sif import counted, shipped
 from longspan.layout import Layout
 from longspan.lengthening.lengthen import lengthen, lengthened
 from longspan.reader import Reader
-from longspan.search.passages import PARTS, encode
+from longspan.search.passages import encode
 from longspan.tasks.registry import build
 from longspan.text.blocks import in_blocks
+from longspan.text.passages import tile
 from unit.search.folders import text
 from unit.tasks.tiny import VOCABULARY, tokenizer
 
@@ -169,28 +171,21 @@ def test_documents_beyond_what_is_read_at_once_are_cut_between_blocks(
         made.encode(whole, limit=size // 2, overflow="error")
 
 
-def test_a_token_two_hundred_away_changes_a_passage() -> None:
+def test_a_token_sixty_behind_a_passage_changes_it() -> None:
     made = reader(block=64, radius=40, stitching=2)
-    words = text(3, 200).split()
-    spans = encode(made, [" ".join(words)])[0].passages
-    middle = spans[len(spans) // 2]
-    before = encode(made, [" ".join(words)])[0]
-    offsets = made.tokenizer.encode(" ".join(words)).offsets[1:-1]
-    word = np.searchsorted(np.cumsum([len(word) + 1 for word in words]), offsets[middle.behind + 100, 0])
-    words[word] = "x" * len(words[word])  # as many characters, other tokens
-    after = encode(made, [" ".join(words)])[0]
-    index = [p.start for p in after.passages].index(middle.start)
-    assert not np.array_equal(after.vectors[1 + index], before.vectors[1 + spans.index(middle)])
-
-
-def test_parts_of_a_passage_make_up_its_vector() -> None:
-    made = reader()
-    (found,) = encode(made, [text(2, 40)])
-    assert found.parts.shape == (len(found.passages), PARTS, SIZES["width"])
-    np.testing.assert_allclose(np.linalg.norm(found.parts, axis=2), 1, atol=1e-5)
-    # A passage lies in the cone of its parts.
-    cosines = np.einsum("pc,pkc->pk", found.vectors[1:], found.parts)
-    assert (cosines.max(1) > 0.5).all()
+    whole = text(3, 200)
+    starts = tile(whole)
+    pieces = [whole[a:b] for a, b in pairwise([*starts, len(whole)])]
+    middle = len(pieces) // 2
+    before = encode(made, [pieces])[0].tables.vectors[1 + middle]
+    offsets = made.tokenizer.encode(whole).offsets
+    behind = int(np.searchsorted(offsets[:, 0], starts[middle + 1]))
+    place = int(offsets[behind + 60, 0])
+    number = int(np.searchsorted(starts, place, side="right")) - 1
+    own = place - starts[number]
+    letter = "x" if pieces[number][own] != "x" else "y"
+    pieces[number] = pieces[number][:own] + letter + pieces[number][own + 1 :]
+    assert not np.array_equal(encode(made, [pieces])[0].tables.vectors[1 + middle], before)
 
 
 def test_lengthening_keeps_the_source_and_says_so(tmp_path: Path) -> None:

@@ -1,12 +1,8 @@
-"""The index: what is encoded, what is found, and what survives."""
+"""The index: what is read, what is found, and where it stands."""
 
 import json
 import os
-import random
-import signal
-import subprocess
-import sys
-import time
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 
 import numpy as np
@@ -14,10 +10,15 @@ import pytest
 
 import longspan
 from longspan.errors import CheckpointError, InputError
-from longspan.search.index import Index
-from longspan.search.passages import encode
-from longspan.search.rank import passage_scores, scan
-from unit.search.folders import filled, text, tiny
+from longspan.search import writer
+from longspan.search.index import TOKENS, Index
+from longspan.search.passages import encode, encode_query
+from longspan.search.records import Entry
+from longspan.text.documents import Document
+from longspan.text.passages import LONGEST
+from unit.search.folders import by_words, filled, text, tiny, written
+
+MODES = ("dense", "bm25", "hybrid")
 
 
 @pytest.fixture
@@ -30,17 +31,29 @@ def index(tmp_path: Path) -> Index:
     return Index.open(tmp_path / "index", tiny())
 
 
-def test_only_what_is_new_or_changed_is_encoded(docs: Path, index: Index) -> None:
-    assert index.add(docs).added == 4
+@pytest.fixture(scope="module")
+def shared(tmp_path_factory: pytest.TempPathFactory) -> Index:
+    """An index that no test changes."""
+    folder = tmp_path_factory.mktemp("shared")
+    index = Index.open(folder / "index", tiny())
+    index.add(filled(folder / "docs"))
+    return index
+
+
+def test_only_what_is_new_or_changed_is_read(docs: Path, index: Index) -> None:
+    first = index.add(docs)
+    assert (first.added, first.read) == (4, 4)
     again = index.add(docs)
-    assert (again.encoded, again.unchanged) == (0, 4)
+    assert (again.read, again.unchanged) == (0, 4)
     (docs / "1.txt").write_text(text(9), encoding="utf-8")
     os.utime(docs / "2.txt", ns=(1, 1))  # touched, but the same
     (docs / "new.md").write_text("A small new text.", encoding="utf-8")
     third = index.add(docs)
-    assert (third.added, third.changed, third.unchanged) == (1, 1, 3)
+    assert (third.added, third.changed, third.unchanged, third.read) == (1, 1, 3, 2)
     assert len(index.files) == 5
+    assert "Document 1." not in {hit.text[:11] for hit in index.search("document", top=99, mode="bm25")}
     index.verify()
+    assert index.add(docs).unchanged == 5
 
 
 def test_deleted_files_are_forgotten_and_renamed_ones_are_not_read_again(docs: Path, index: Index) -> None:
@@ -48,19 +61,79 @@ def test_deleted_files_are_forgotten_and_renamed_ones_are_not_read_again(docs: P
     (docs / "0.txt").unlink()
     (docs / "1.txt").rename(docs / "Ünï 文字.txt")
     report = index.add(docs)
-    assert (report.removed, report.moved, report.encoded) == (1, 1, 0)
+    assert (report.removed, report.moved, report.added, report.read) == (1, 1, 0, 0)
     assert index.files == [docs / "2.txt", docs / "3.txt", docs / "Ünï 文字.txt"]
     assert docs / "Ünï 文字.txt" in {hit.file for hit in index.search("Document 1", mode="bm25")}
+    index.verify()
+
+
+def test_files_that_exchange_their_names_are_not_read_again(docs: Path, index: Index) -> None:
+    index.add(docs)
+    for old, new in (("0", "x"), ("1", "0"), ("x", "1")):
+        (docs / f"{old}.txt").rename(docs / f"{new}.txt")
+    assert index.add(docs).read == 0
+    for hit in index.search("document", top=99, mode="bm25"):
+        assert hit.text in hit.file.read_text(encoding="utf-8")
+
+
+def test_equal_files_share_one_document_and_are_shown_once(docs: Path, index: Index) -> None:
+    (docs / "twin.txt").write_text(text(1), encoding="utf-8")
+    report = index.add(docs)
+    assert (report.added, report.read) == (5, 4)
+    for mode in MODES:
+        hits = index.search("Document 1", top=99, mode=mode)
+        assert len({(hit.text, hit.start) for hit in hits}) == len(hits) > 4
+        assert {hit.same for hit in hits if hit.file == docs / "1.txt"} == {(docs / "twin.txt",)}
+        assert {hit.same for hit in hits if hit.file == docs / "2.txt"} == {()}
+        (hit,) = index.search("Document 1", top=1, mode=mode, inside=docs / "twin.txt")
+        assert (hit.file, hit.same) == (docs / "twin.txt", (docs / "1.txt",))
+    (docs / "1.txt").unlink()
+    assert index.add(docs).read == 0
+    assert index.search("Document 1", mode="bm25", inside=docs / "twin.txt")[0].same == ()
+    (docs / "late twin.txt").write_text(text(2), encoding="utf-8")
+    again = index.add(docs)
+    assert (again.added, again.read) == (1, 0)
+    index.verify()
+
+
+def test_words_are_found_before_there_are_vectors(docs: Path, index: Index) -> None:
+    report = index.add(docs, vectors=False)
+    assert (report.added, report.read, index.share_read, index.model) == (4, 0, 0.0, None)
+    for mode in ("bm25", "hybrid"):
+        hits = index.search("the river Thames", mode=mode)
+        assert hits[0].dense is None
+        assert "Thames" in hits[0].text
+        assert hits.read == 0
+    assert len(index.search("the river Thames", mode="dense")) == 0
+    done = index.embed()
+    assert (done.read, index.share_read) == (4, 1.0)
+    assert index.embed().read == 0
+    assert index.search("the river Thames", mode="dense")[0].dense is not None
+    index.verify()
+
+
+def test_what_is_read_and_what_is_not_are_ranked_together(docs: Path, index: Index) -> None:
+    index.add(docs)
+    (docs / "unread.txt").write_text("The cellar holds a giraffe named Bob.", encoding="utf-8")
+    index.add(docs, vectors=False)
+    assert 0 < index.share_read < 1
+    hits = index.search("giraffe in the cellar", top=99)
+    assert hits[0].file == docs / "unread.txt"
+    assert hits[0].dense is None
+    assert any(hit.dense is not None for hit in hits)
+    assert all(0 <= hit.score <= 1 for hit in hits)
 
 
 def test_rows_of_the_dead_are_given_back(docs: Path, index: Index) -> None:
     index.add(docs)
+    before = index.search("Rome", mode="dense", inside=docs / "1.txt")
+    sizes = index.sizes
     for number in (0, 2, 3):
         (docs / f"{number}.txt").unlink()
-    before = index.search("Rome", mode="dense", inside=docs / "1.txt")
     index.add(docs)
-    files = list(index.folder.glob("vectors-*"))
-    assert [path.stat().st_size for path in files] == [(len(index) + 1) * 16 * 2]
+    assert index.sizes["vectors"] == (len(index) + 1) * 16 * 2
+    assert index.sizes["tokens"] < sizes["tokens"] / 2
+    assert len(list(index.folder.glob("*.bin"))) == 2
     after = index.search("Rome", mode="dense")
     assert [hit.start for hit in after] == [hit.start for hit in before]
     np.testing.assert_allclose([hit.score for hit in after], [hit.score for hit in before], atol=1e-6)
@@ -68,61 +141,78 @@ def test_rows_of_the_dead_are_given_back(docs: Path, index: Index) -> None:
     index.verify()
 
 
-def test_the_scan_is_exact() -> None:
-    draw = np.random.default_rng(1)
-    middle = draw.standard_normal(13)  # about which all vectors lie, so that half precision confuses them
-    vectors = middle + 0.01 * draw.standard_normal((1009, 13))
-    table = (vectors / np.linalg.norm(vectors, axis=1, keepdims=True)).astype(np.float16)
-    query = (middle / np.linalg.norm(middle)).astype(np.float32)
-    for rows in (np.arange(3, 1009, 2), np.arange(5, 1009, 101)):
-        products = table[rows].astype(np.float64) @ query
-        for count in (1, 7, len(rows), 5000):
-            found = scan(table, query, rows, count)
-            assert len(found) == min(count, len(rows))
-            np.testing.assert_allclose(
-                list(found.values()), np.sort(products)[::-1][:count], atol=1e-6, rtol=0
-            )
-            np.testing.assert_allclose(
-                list(found.values()), table[list(found)].astype(np.float64) @ query, atol=1e-6, rtol=0
-            )
-
-
-def test_what_is_found_stands_where_it_says(docs: Path, index: Index) -> None:
-    index.add(docs)
-    for mode in ("dense", "bm25", "hybrid"):
-        found = index.search("the river Thames in London", top=7, mode=mode)
-        assert len(found) == 7
-        assert [hit.score for hit in found] == sorted((hit.score for hit in found), reverse=True)
-        for hit in found:
+def test_what_is_found_stands_where_it_says(shared: Index) -> None:
+    for mode in MODES:
+        hits = shared.search("the river Thames in London", top=7, mode=mode)
+        assert len(hits) == 7
+        assert [hit.score for hit in hits] == sorted((hit.score for hit in hits), reverse=True)
+        for hit in hits:
             whole = hit.file.read_text(encoding="utf-8")
-            assert hit.text == whole[hit.start : hit.end]
+            assert hit.text == whole[hit.start : hit.end] == hit.text.strip()
             assert hit.line == 1 + whole.count("\n", 0, hit.start)
-            assert (hit.dense is None) <= (mode != "dense")
-        assert "river" in repr(found)
-        assert "<mark>" in found._repr_html_()
+            assert hit.answer == whole[hit.answer_start : hit.answer_end]
+            assert hit.answer_line == 1 + whole.count("\n", 0, hit.answer_start)
+            assert hit.start <= hit.answer_start < hit.answer_end <= hit.end
+            assert (hit.dense is None) == (mode == "bm25")
+        assert "river" in repr(hits)
+        assert "<mark>" in hits._repr_html_()
 
 
-def test_a_search_can_stay_inside_some_files(docs: Path, index: Index) -> None:
-    index.add(docs)
-    for mode in ("dense", "bm25", "hybrid"):
-        found = index.search("the river", mode=mode, inside=[docs / "3.txt"])
-        assert {hit.file for hit in found} == {docs / "3.txt"}
+def test_pages_lines_and_sections_are_those_of_the_passage_and_of_its_answer(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A page break inside of a passage: the answer stands on another page and line than the passage."""
+    begin = "# Lease\n\n## Rent\n\n" + "\n\n".join(
+        f"Nothing of interest stands in line {i}." for i in range(40)
+    )
+    behind = "\nThe zebra pays 700 dollars on Monday.\n"
+    content = f"{begin}\n\n{behind}"
+    page = content.index("The zebra")
+    made = writer.read_many
+
+    def paged(paths: Iterable[Path], *, ocr: bool) -> Iterator[Document]:
+        for document in made(paths, ocr=ocr):
+            assert isinstance(document, Document)
+            yield Document(**vars(document) | {"pages": (0, page)})
+
+    monkeypatch.setattr(writer, "read_many", paged)
+    index = by_words(tmp_path, {"lease.md": content})
+    hit = index.search("How much does the zebra pay?")[0]
+    assert hit.answer == "The zebra pays 700 dollars on Monday."
+    assert (hit.page, hit.answer_page) == (1, 2)
+    whole = (tmp_path / "docs" / "lease.md").read_text(encoding="utf-8")
+    assert hit.answer_line == 1 + whole[: whole.index("The zebra")].count("\n")
+    assert hit.line < hit.answer_line
+    assert hit.section == ("Lease", "Rent")
+    assert hit.title == "Lease"
 
 
-@pytest.mark.parametrize("query", ['"', "NEAR(a b", "a AND", "*", "-", "' OR 1", "文字", "\0", "_", "😀"])
-def test_no_query_is_syntax(docs: Path, index: Index, query: str) -> None:
-    index.add(docs)
-    for mode in ("dense", "bm25", "hybrid"):
-        index.search(query, mode=mode)
+def test_a_search_can_stay_inside_some_files(shared: Index) -> None:
+    file = shared.files[3]
+    for mode in MODES:
+        for by in ("passage", "document"):
+            assert {hit.file for hit in shared.search("the river", mode=mode, by=by, inside=[file])} == {file}
+
+
+@pytest.mark.parametrize(
+    "query",
+    ['"', "NEAR(a b", "a AND", "*", "-", "' OR 1", "文字", "\0", "_", "😀", "file:", '"no such words"'],
+)
+def test_no_query_breaks_a_search(shared: Index, query: str) -> None:
+    for mode in MODES:
+        for by in ("passage", "document"):
+            assert all(np.isfinite(hit.score) for hit in shared.search(query, mode=mode, by=by))
 
 
 def test_an_empty_index_finds_nothing(tmp_path: Path, index: Index) -> None:
     (tmp_path / "empty").mkdir()
     (tmp_path / "blank.txt").write_text(" \n", encoding="utf-8")
-    assert index.add([tmp_path / "empty"]).encoded == 0
+    assert index.add([tmp_path / "empty"]).read == 0
     assert repr(index.search("anything")) == "nothing found for 'anything'"
     assert index.add(tmp_path / "blank.txt").added == 1
-    assert len(index.search("anything")) == 0
+    hits = index.search("anything")
+    assert (len(hits), hits.answered) == (0, False)
+    index.verify()
 
 
 def test_mistakes_are_told(index: Index, tmp_path: Path) -> None:
@@ -130,12 +220,15 @@ def test_mistakes_are_told(index: Index, tmp_path: Path) -> None:
         index.search(" ")
     with pytest.raises(InputError, match=r"`mode` must be one of hybrid, dense, bm25, but is 'fast'"):
         index.search("a", mode="fast")
+    with pytest.raises(InputError, match=r"`by` must be one of passage, document, but is 'chapter'"):
+        index.search("a", by="chapter")
     with pytest.raises(InputError, match=r"`top` must be at least 1"):
         index.search("a", top=0)
     with pytest.raises(InputError, match="nowhere"):
         index.add(tmp_path / "nowhere")
-    (tmp_path / "mine").mkdir()
-    (tmp_path / "mine" / "letter.txt").touch()
+    with pytest.raises(InputError, match="`tokens` must be one of"):
+        Index.open(tmp_path / "other", tokens="2bit")
+    written(tmp_path / "mine", {"letter.txt": ""})
     with pytest.raises(InputError, match="`index` must be an index, an empty folder or a new one"):
         Index.open(tmp_path / "mine")
 
@@ -148,6 +241,7 @@ def test_another_model_is_refused(docs: Path, index: Index) -> None:
     changed = longspan.Reader(tiny().model, tiny().tokenizer, prompts={"query": "find: "})
     with pytest.raises(InputError, match="`model` must be the one that the index was built with"):
         Index.open(index.folder, changed).search("Rome")
+    assert len(Index.open(index.folder, changed).search("Rome", mode="bm25")) > 0
 
 
 def test_a_model_is_known_by_its_files_until_they_change(
@@ -167,11 +261,128 @@ def test_a_model_is_known_by_its_files_until_they_change(
         Index.open(tmp_path / "own").search("Rome")
 
 
-def test_two_open_indexes_see_what_either_writes(docs: Path, index: Index) -> None:
-    other = Index.open(index.folder, tiny())
-    assert len(other.search("Rome")) == 0
+@pytest.mark.parametrize("kind", TOKENS)
+def test_tokens_are_kept_as_asked_and_an_index_stays_with_them(docs: Path, tmp_path: Path, kind: str) -> None:
+    index = Index.open(tmp_path / "index", tiny(), tokens=kind)
     index.add(docs)
-    assert len(other.search("Rome")) > 0
+    bytes_each = {"1bit": 16 // 8 + 4, "8bit": 16 + 4, "off": 0}[kind]
+    codes = index._store.tokens()
+    expected = sum(len(index.reader.tokenizer.encode(text(n))) - 2 for n in range(4)) if bytes_each else 0
+    assert codes.shape == (expected, bytes_each)
+    index.verify()
+    assert len(index.search("the river", top=5)) == 5
+    assert Index.open(index.folder, tiny()).tokens == kind
+    other = Index.open(index.folder, tiny(), tokens=TOKENS[TOKENS.index(kind) - 1])
+    (docs / "new.txt").write_text(text(8), encoding="utf-8")
+    with pytest.raises(InputError, match=f"`tokens` must be {kind}, as the index was built"):
+        other.add(docs)
+
+
+def test_the_vector_of_a_document_does_not_depend_on_what_is_read_with_it(tmp_path: Path) -> None:
+    whole, parts = (Index.open(tmp_path / name, tiny()) for name in ("whole", "parts"))
+    docs = filled(tmp_path / "docs", 5)
+    whole.add(docs)
+    for number in (3, 0, 4, 2, 1):
+        parts.add(docs / f"{number}.txt")
+    for number in range(5):
+        near = [
+            index.search("Rome", top=99, mode="dense", inside=docs / f"{number}.txt")
+            for index in (whole, parts)
+        ]
+        assert [hit.start for hit in near[0]] == [hit.start for hit in near[1]]
+        np.testing.assert_allclose(*([hit.dense or 0 for hit in hits] for hits in near), atol=1e-3)
+
+
+def test_documents_are_ranked_as_wholes_with_their_best_passages(tmp_path: Path) -> None:
+    index = Index.open(tmp_path / "index", tiny())
+    index.add(filled(tmp_path / "docs", 6))
+    query = text(4)[100:400]
+    vector = encode_query(index.reader, query).vector
+    expected = {}
+    for number in range(6):
+        passages = [row.text for row in index._store.passages(_entry(index, f"{number}.txt"))]
+        (own,) = encode(index.reader, [passages])
+        cosines = own.tables.vectors @ vector
+        expected[f"{number}.txt"] = (cosines[0] + cosines[1:].max()) / 2
+    hits = index.search(query, 6, mode="dense", by="document")
+    assert {hit.file.name for hit in hits} == {*expected}
+    assert [hit.score for hit in hits] == sorted([hit.score for hit in hits], reverse=True)
+    for hit in hits:  # vectors are stored in half precision
+        assert hit.score == pytest.approx(expected[hit.file.name], abs=3e-3)
+    for mode in ("hybrid", "bm25"):
+        names = [hit.file.name for hit in index.search(query, 6, mode=mode, by="document")]
+        assert sorted(names) == sorted(expected)
+
+
+def _entry(index: Index, name: str) -> Entry:
+    (number,) = [file.document for file in index._store.files() if file.path.name == name]
+    (entry,) = index._store.entries(f"id = {number}")
+    return entry
+
+
+def test_files_are_removed_pruned_and_cleared(docs: Path, index: Index) -> None:
+    index.add(docs)
+    assert index.remove(docs / "0.txt") == 1
+    assert index.remove(docs / "0.txt") == 0
+    assert (docs / "0.txt").exists()
+    (docs / "1.txt").unlink()
+    assert index.prune() == 1
+    assert index.files == [docs / "2.txt", docs / "3.txt"]
+    assert {hit.file for hit in index.search("document", top=99, mode="bm25")} == {*index.files}
+    index.verify()
+    index.clear()
+    assert (index.files, index.model, len(index), index.search("Rome").answered) == ([], None, 0, False)
+    index.verify()
+    assert index.add(docs).read == 3
+    assert index.remove(docs) == 3
+
+
+def test_a_file_outside_of_what_is_brought_up_to_date_stays(docs: Path, index: Index) -> None:
+    index.add(docs)
+    (docs / "1.txt").unlink()
+    assert index.add(docs / "2.txt").removed == 0
+    assert len(index.files) == 4
+
+
+def test_files_that_cannot_be_read_are_named_and_what_is_known_of_them_is_kept(
+    docs: Path, index: Index, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    index.add(docs)
+    os.utime(docs / "0.txt", ns=(1, 1))
+    (docs / "broken.pdf").write_bytes(b"%PDF-1.4 no more than this")
+    digest = writer.digest
+
+    def denied(path: Path) -> bytes:
+        if path.name == "0.txt":
+            raise PermissionError(13, "Permission denied")
+        return digest(path)
+
+    monkeypatch.setattr(writer, "digest", denied)
+    report = index.add(docs)
+    assert {path.name for path, _ in report.failed} == {"0.txt", "broken.pdf"}
+    assert index.files == [docs / f"{number}.txt" for number in range(4)]
+    assert len(index.search("document", mode="bm25", inside=docs / "0.txt")) > 0
+
+
+def test_results_are_plain_data(shared: Index) -> None:
+    (hit,) = shared.search("Rome", top=1)
+    plain = json.loads(json.dumps(hit.as_dict()))
+    assert {"file", "same", "title", "section", "page", "line", "start", "end", "text"} <= {*plain}
+    assert {"answer_start", "answer_end", "answer_page", "answer_line", "score", "dense", "bm25"} <= {*plain}
+
+
+def test_passages_of_an_index_are_the_whole_text(shared: Index) -> None:
+    for number in range(4):
+        rows = shared._store.passages(_entry(shared, f"{number}.txt"))
+        assert "".join(row.text for row in rows) == text(number)
+        assert max(len(row.text) for row in rows[:-1]) <= LONGEST
+
+
+def test_a_rebuilt_index_may_stand_where_a_discarded_one_stood(docs: Path, index: Index) -> None:
+    index.add(docs)
+    index.close()
+    index._store.discard(index.folder)
+    assert Index.open(index.folder, tiny()).add(docs).added == 4
 
 
 @pytest.mark.parametrize("harm", ["garbage", "cut", "vectors", "gone"])
@@ -179,11 +390,11 @@ def test_a_damaged_index_says_so_and_how_to_rebuild_it(docs: Path, index: Index,
     index.add(docs)
     folder = index.folder
     index.close()
-    database, vectors = folder / "index.sqlite", folder / "vectors-0.f16"
+    database, vectors = folder / "index.sqlite", folder / "vectors-0.bin"
     if harm == "garbage":
         database.write_bytes(b"x" * 5000)
     elif harm == "cut":
-        database.write_bytes(database.read_bytes()[:9000])
+        database.write_bytes(database.read_bytes()[:20000])
     elif harm == "vectors":
         vectors.write_bytes(vectors.read_bytes()[:-1])
     else:
@@ -192,95 +403,3 @@ def test_a_damaged_index_says_so_and_how_to_rebuild_it(docs: Path, index: Index,
         CheckpointError, match=r"is damaged: .* longspan index PATH\.\.\. --index .* --rebuild"
     ):
         Index.open(folder, tiny()).search("Rome")
-
-
-def test_a_flipped_bit_is_found_by_its_checksum(docs: Path, index: Index) -> None:
-    index.add(docs)
-    path = index.folder / "vectors-0.f16"
-    data = bytearray(path.read_bytes())
-    data[100] ^= 1
-    path.write_bytes(data)
-    with pytest.raises(CheckpointError, match="has changed"):
-        index.verify()
-
-
-RUN = """
-import sys, unit.search.folders as f, longspan.search.index as i
-i.GROUP = 1
-print(i.Index.open(sys.argv[1], f.tiny()).add(sys.argv[2]).encoded)
-"""
-
-
-def test_a_killed_run_leaves_an_index_that_goes_on(tmp_path: Path) -> None:
-    docs, folder = filled(tmp_path / "docs", 8), tmp_path / "index"
-    environment = os.environ | {"PYTHONPATH": os.pathsep.join(sys.path)}
-    command = [sys.executable, "-c", RUN, str(folder), str(docs)]
-    draw = random.Random(3)
-    known = 0
-    for _ in range(2):
-        process = subprocess.Popen(command, env=environment, stdout=subprocess.DEVNULL)
-        while process.poll() is None and known == _count(folder):
-            time.sleep(0.005)
-        time.sleep(draw.random() * 0.05)
-        process.send_signal(signal.SIGKILL)
-        process.wait()
-        with Index.open(folder, tiny()) as index:
-            index.verify()
-            assert len(index.files) >= known
-            known = len(index.files)
-    rest = subprocess.run(command, env=environment, capture_output=True, text=True, check=True)
-    assert int(rest.stdout) == 8 - known
-    whole = Index.open(tmp_path / "other", tiny())
-    whole.add(docs)
-    with Index.open(folder, tiny()) as index:
-        index.verify()
-        found, expected = (one.search("the river", mode="dense") for one in (index, whole))
-        assert [(hit.file, hit.start) for hit in found] == [(hit.file, hit.start) for hit in expected]
-
-
-def _count(folder: Path) -> int:
-    """Files in the index so far."""
-    if not (folder / "index.sqlite").exists():
-        return 0
-    with Index.open(folder) as index:
-        return len(index.files)
-
-
-def test_results_are_plain_data(docs: Path, index: Index) -> None:
-    index.add(docs)
-    (hit,) = index.search("Rome", top=1)
-    keys = ["file", "page", "line", "start", "end", "score", "dense", "bm25", "text"]
-    assert list(json.loads(json.dumps(hit.as_dict()))) == keys
-
-
-def test_documents_are_ranked_as_wholes_with_their_best_passages(tmp_path: Path) -> None:
-    index = Index.open(tmp_path / "index", tiny())
-    index.add(filled(tmp_path / "docs", 6))
-    query = text(4)[100:400]
-    vector = index.reader.encode_query(query, normalize=True)
-    expected = {}
-    for number in range(6):
-        (one,) = encode(index.reader, [text(number)])
-        scores = passage_scores(vector[None], one.vectors[1:], one.parts)[0]
-        alike = float(one.vectors[0] @ vector)
-        expected[f"{number}.txt"] = (alike + scores.max()) / 2
-    hits = index.search(query, 6, mode="dense", by="document")
-    assert {hit.file.name for hit in hits} == {*expected}
-    assert [hit.score for hit in hits] == sorted([hit.score for hit in hits], reverse=True)
-    for hit in hits:  # vectors are stored in half precision
-        assert hit.score == pytest.approx(expected[hit.file.name], abs=2e-3)
-    for mode in ("hybrid", "bm25"):
-        names = [hit.file.name for hit in index.search(query, 6, mode=mode, by="document")]
-        assert sorted(names) == sorted(expected)
-    with pytest.raises(InputError, match="by"):
-        index.search(query, by="chapter")
-
-
-def test_meaning_is_that_of_a_passage_and_of_its_best_part(tmp_path: Path) -> None:
-    index = Index.open(tmp_path / "index", tiny())
-    index.add(filled(tmp_path / "docs", 3))
-    vector = index.reader.encode_query("the old bridge", normalize=True)
-    encoded = encode(index.reader, [text(number) for number in range(3)])
-    scores = np.concatenate([passage_scores(vector[None], one.vectors[1:], one.parts)[0] for one in encoded])
-    hits = index.search("the old bridge", 5, mode="dense")
-    np.testing.assert_allclose([hit.score for hit in hits], np.sort(scores)[::-1][:5], atol=2e-3)

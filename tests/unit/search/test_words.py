@@ -1,13 +1,10 @@
 """Words: how they are cut, stemmed and counted, and that BM25 is BM25."""
 
-import math
 import random
 import subprocess
 import sys
 from collections import Counter
-from collections.abc import Sequence
 from itertools import pairwise
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -15,14 +12,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from longspan.search import words as counted
-from longspan.search.records import File, Row
-from longspan.search.store import Store
-from longspan.search.view import View
 from longspan.search.words import (
-    K1,
     MAX_COUNT,
     MAX_LENGTH,
-    B,
     postings,
     query_stems,
     stems,
@@ -41,76 +33,6 @@ ant ement ment ent ion ou ism ate iti ous ive ize sses ies ss s eed ed ing at bl
 SUFFIXES = _SUFFIXES.split()
 compiled = counted._native()
 built = pytest.mark.skipif(compiled is None, reason="the counter of words is not compiled")
-
-
-def drawn(draw: random.Random, words: int) -> str:
-    """Words as real texts have them: few stand everywhere, most are rare."""
-    return " ".join(f"w{min(int(draw.paretovariate(0.6)), 997)}x" for _ in range(words))
-
-
-def plain_bm25(texts: Sequence[str], query: str) -> list[float]:
-    """BM25 as its definition reads."""
-    stem = stems(word for text in (*texts, query) for word in words_of(text))
-    counts = [Counter(stem[word] for word in words_of(text)) for text in texts]
-    lengths = [len(words_of(text)) for text in texts]
-    mean = sum(lengths) / len(texts)
-    scores = [0.0] * len(texts)
-    for term in query_stems(query):
-        holding = sum(term in count for count in counts)
-        idf = math.log(1 + (len(texts) - holding + 0.5) / (holding + 0.5))
-        for i, count in enumerate(counts):
-            norm = K1 * (1 - B + B * lengths[i] / mean)
-            scores[i] += idf * count[term] * (K1 + 1) / (count[term] + norm)
-    return scores
-
-
-def stored(store: Store, name: str, texts: Sequence[str]) -> None:
-    file = File(path=Path("/", name), size=1, mtime=1, digest=name.encode())
-    vectors = np.eye(len(texts) + 1, 997, dtype=np.float32)
-    with store.db.transaction():
-        store.add([(file, vectors, [Row(0, len(text), None, 1, text) for text in texts])])
-
-
-def found(store: Store, query: str) -> dict[str, float]:
-    view = View(store)
-    scores = view.by_words(query, 997, view.rows(None))
-    return {view.hit(row, score, None, score).text: score for row, score in scores.items()}
-
-
-def test_scores_are_those_of_the_definition_also_after_changes(tmp_path: Path) -> None:
-    draw, store = random.Random(1), Store(tmp_path)
-    texts = {f"{i}": [drawn(draw, draw.randrange(1, 150)) for _ in range(31)] for i in range(7)}
-    queries = [drawn(draw, count) for count in (1, 2, 5, 13)] + ["w1x", "nowhere"]
-    for name, own in texts.items():
-        stored(store, name, own)
-    texts["3"] = [drawn(draw, 100) for _ in range(29)]
-    stored(store, "3", texts["3"])
-    for gone in (None, "0", "5", "6"):
-        if gone is not None:
-            del texts[gone]
-            with store.db.transaction():
-                store.remove([Path("/", gone)])
-            store.compact()
-            store.verify()
-        passages = [text for own in texts.values() for text in own]
-        for query in queries:
-            expected = dict(zip(passages, plain_bm25(passages, query), strict=True))
-            scores = found(store, query)
-            assert set(scores) == {text for text, score in expected.items() if score}
-            np.testing.assert_allclose(list(scores.values()), [expected[text] for text in scores], rtol=1e-12)
-            assert list(scores.values()) == sorted(scores.values(), reverse=True)
-    assert store.db.number("generation") > 0
-
-
-def test_many_parts_are_joined(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("longspan.search.store.PARTS", 3)
-    store = Store(tmp_path)
-    for name in "abcde":
-        stored(store, name, [f"river {name}", "stone"])
-    before = found(store, "river c")
-    store.compact()
-    assert (store.db.number("parts"), found(store, "river c")) == (1, before)
-    store.verify()
 
 
 def test_forms_of_a_word_are_one_word() -> None:

@@ -1,0 +1,137 @@
+"""One index, several users: writers take turns, readers see whole states, also where they cannot write."""
+
+import os
+import subprocess
+import sys
+import threading
+import time
+from pathlib import Path
+
+import pytest
+
+from longspan.errors import LongspanError
+from longspan.search.compaction import compact, verify
+from longspan.search.index import Index
+from longspan.search.lock import Busy, writing
+from longspan.search.store import Store
+from unit.search.folders import filled, stored, text, tiny
+
+HOLD = """
+import sys, time
+from pathlib import Path
+from longspan.search.lock import writing
+with writing(Path(sys.argv[1])):
+    print("held", flush=True)
+    time.sleep(float(sys.argv[2]))
+"""
+
+
+def holder(folder: Path, seconds: float) -> "subprocess.Popen[str]":
+    """Another process that changes the index for some time."""
+    command = [sys.executable, "-c", HOLD, str(folder), str(seconds)]
+    process = subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
+    assert process.stdout is not None
+    assert process.stdout.readline() == "held\n"
+    return process
+
+
+def test_a_second_writer_waits_as_long_as_it_is_told_to(tmp_path: Path) -> None:
+    index, docs = Index.open(tmp_path / "index"), filled(tmp_path / "docs")
+    with holder(index.folder, 60) as process:
+        with pytest.raises(Busy, match="is being changed by another process"):
+            index.add(docs, vectors=False, wait=0)
+        assert index.files == []
+        began = time.monotonic()
+        with pytest.raises(Busy):
+            index.embed(wait=0.5)
+        assert time.monotonic() - began >= 0.5
+        process.kill()  # the system frees the lock of a dead process
+        process.wait()
+        assert index.add(docs, vectors=False, wait=0).added == 4
+    with holder(index.folder, 0.4):
+        assert index.add(docs, vectors=False).unchanged == 4
+
+
+def test_a_writer_keeps_others_out_until_it_is_done_or_fails(tmp_path: Path) -> None:
+    def fail() -> None:
+        with writing(tmp_path):
+            with pytest.raises(Busy), writing(tmp_path, 0):
+                pytest.fail("two writers")
+            raise ZeroDivisionError
+
+    with pytest.raises(ZeroDivisionError):
+        fail()
+    with writing(tmp_path, 0):
+        pass
+
+
+def test_two_open_indexes_see_what_either_writes(tmp_path: Path) -> None:
+    docs = filled(tmp_path / "docs", 2)
+    first, second = (Index.open(tmp_path / "index", tiny()) for _ in range(2))
+    assert len(second.search("Rome")) == 0
+    first.add(docs)
+    assert len(second.search("Rome")) > 0
+    (docs / "new.txt").write_text(text(7), encoding="utf-8")
+    second.add(docs)
+    assert len(first.files) == 3
+    assert docs / "new.txt" in {hit.file for hit in first.search("Document 7", mode="bm25")}
+
+
+def test_readers_see_whole_states_while_rows_move(tmp_path: Path) -> None:
+    """A writer adds and removes documents, so that rows move to new files all the time."""
+    folder = tmp_path / "index"
+    stored(Store(folder), "stays", ["river bank", "deep river"], width=8)
+    stop, moves = threading.Event(), list[int]()
+
+    def write() -> None:
+        store = Store(folder)
+        for number in range(400):
+            if stop.is_set():
+                break
+            stored(store, f"n{number}", ["river one", "river two", "no more"], width=8)
+            with store.db.transaction():
+                store.remove([Path("/", f"n{number}")])
+                store.remove_orphans()
+            compact(store)
+            moves.append(store.db.number("generation"))
+        store.db.close()
+
+    writer = threading.Thread(target=write)
+    writer.start()
+    try:
+        with Index.open(folder) as index:
+            for _ in range(500):
+                if len(moves) > 20:
+                    break
+                assert index.share_read > 0
+                names = [hit.file.name for hit in index.search("river", top=9, mode="bm25")]
+                assert names.count("stays") == 2
+                assert len(names) in (2, 4)
+                assert len(index) in (2, 5)
+    finally:
+        stop.set()
+        writer.join()
+    assert moves[-1] > 5
+    verify(Store(folder))
+
+
+def test_an_index_that_cannot_be_written_can_be_searched(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    docs = filled(tmp_path / "docs")
+    with Index.open(tmp_path / "index", tiny()) as index:
+        index.add(docs)
+        expected = [hit.start for hit in index.search("the river")]
+
+    def denied(path: object, *rest: object) -> int:
+        raise PermissionError(13, "Permission denied", str(path))
+
+    monkeypatch.setattr(os, "open", denied)
+    with Index.open(tmp_path / "index", tiny()) as index:
+        index._store.db.do("PRAGMA query_only = true")
+        assert [hit.start for hit in index.search("the river")] == expected
+        assert index.add(docs).unchanged == 4
+        (docs / "0.txt").unlink()
+        with pytest.raises(LongspanError, match="cannot be used: attempt to write a readonly database"):
+            index.add(docs)
+        assert len(index.files) == 4
