@@ -113,7 +113,19 @@ def test_the_page_shows_misses_beside_the_answer_and_escapes_everything() -> Non
     texts = [f"before {evil} the answer is 42 after", "another text"]
     asked = Question(evil, f"what? {evil}", "'><b>", 0, ("answer is 42",))
     hit = Hit(
-        file=Path("/d/other.txt"), page=None, line=3, start=0, end=7, score=1, dense=0.5, bm25=None, text=evil
+        file=Path("/d/other.txt"),
+        page=None,
+        line=3,
+        start=0,
+        end=7,
+        answer_start=0,
+        answer_end=7,
+        answer_page=None,
+        answer_line=3,
+        score=1,
+        dense=0.5,
+        bm25=None,
+        text=evil,
     )
     miss = Outcome(asked, Ranking([(1, 0, 7)], True, [hit]), None, None)
     right = hit.__class__(**vars(hit) | {"file": Path("/d/a&b.txt"), "text": texts[0]})

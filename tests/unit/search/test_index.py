@@ -14,7 +14,8 @@ from longspan.search import writer
 from longspan.search.index import TOKENS, Index
 from longspan.search.passages import encode, encode_query
 from longspan.search.records import Entry
-from longspan.text.documents import Document
+from longspan.search.update import digest
+from longspan.text.documents import Document, read_many
 from longspan.text.passages import LONGEST
 from unit.search.folders import by_words, filled, text, tiny, written
 
@@ -168,10 +169,9 @@ def test_pages_lines_and_sections_are_those_of_the_passage_and_of_its_answer(
     behind = "\nThe zebra pays 700 dollars on Monday.\n"
     content = f"{begin}\n\n{behind}"
     page = content.index("The zebra")
-    made = writer.read_many
 
     def paged(paths: Iterable[Path], *, ocr: bool) -> Iterator[Document]:
-        for document in made(paths, ocr=ocr):
+        for document in read_many(paths, ocr=ocr):
             assert isinstance(document, Document)
             yield Document(**vars(document) | {"pages": (0, page)})
 
@@ -290,7 +290,8 @@ def test_the_vector_of_a_document_does_not_depend_on_what_is_read_with_it(tmp_pa
             for index in (whole, parts)
         ]
         assert [hit.start for hit in near[0]] == [hit.start for hit in near[1]]
-        np.testing.assert_allclose(*([hit.dense or 0 for hit in hits] for hits in near), atol=1e-3)
+        first, second = ([hit.dense or 0.0 for hit in hits] for hits in near)
+        np.testing.assert_allclose(first, second, atol=1e-3)
 
 
 def test_documents_are_ranked_as_wholes_with_their_best_passages(tmp_path: Path) -> None:
@@ -350,7 +351,6 @@ def test_files_that_cannot_be_read_are_named_and_what_is_known_of_them_is_kept(
     index.add(docs)
     os.utime(docs / "0.txt", ns=(1, 1))
     (docs / "broken.pdf").write_bytes(b"%PDF-1.4 no more than this")
-    digest = writer.digest
 
     def denied(path: Path) -> bytes:
         if path.name == "0.txt":
