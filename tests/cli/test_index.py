@@ -235,9 +235,17 @@ def test_a_result_is_opened_without_a_shell(
     capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     started: list[list[str]] = []
+
+    class Program:
+        returncode: int | None = None
+
+        def __init__(self, command: list[str], **options: object) -> None:
+            assert "shell" not in options
+            started.append(command)
+
     monkeypatch.setattr(os, "name", "posix")
     monkeypatch.setattr("shutil.which", lambda name: f"/bin/{name}")
-    monkeypatch.setattr(subprocess, "Popen", lambda command, **options: started.append(command))
+    monkeypatch.setattr(subprocess, "Popen", Program)
     told(capsys, "search", "--open", "late fee", "docs", *WORDS)
     assert started[0][1:] == [str(Path("docs/lease.md").absolute())]
     _, err = told(capsys, "search", "--open", "9", "late fee", *WORDS)

@@ -144,6 +144,8 @@ def _search(index: "Index", request: "Request") -> "tuple[Reply, int]":
         unread = catalog.unread(list(map(Path, request.paths)))
     if request.asks_model and unread and not request.now and not stopped:
         stopped = _read(index, request, unread, report)
+        if stopped and index.share_read and "reader" not in vars(index):  # stopped while the model was loaded
+            request = replace(request, mode="bm25")
     reply = answer(index, request, report)
     failed = report is not None and report.failed
     return reply, 130 if stopped else 3 if failed else 0

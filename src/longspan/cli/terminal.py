@@ -45,13 +45,14 @@ def open_file(file: str, url: str) -> None:
     if found is None:
         raise LongspanError(f"`{program}` is not installed, so the file cannot be opened: {file}")
     target = url if url.rpartition("#")[2].startswith("page=") and program == "xdg-open" else file
-    subprocess.Popen(
+    process = subprocess.Popen(
         [found, target],
         stdin=subprocess.DEVNULL,
         stdout=subprocess.DEVNULL,
         stderr=subprocess.DEVNULL,
         start_new_session=True,
     )
+    process.returncode = 0  # nobody waits for it, nor warns that nobody did
 
 
 def size(count: float) -> str:

@@ -16,6 +16,7 @@ from longspan.progress import progress_bar
 from longspan.reader import Reader
 from longspan.search.index import Index
 from longspan.search.passages import encode
+from longspan.search.rank import document_scores
 from longspan.shapes import FloatArray, IntArray
 from longspan.text.passages import tile
 
@@ -69,8 +70,10 @@ class _Documents:
         return self._scores(np.stack([vectors[0] for vectors in self._encoded]))
 
     def best(self) -> FloatArray:
-        best = [(self.questions @ vectors[1:].T).max(1) for vectors in self._encoded]
-        return np.asarray((self.whole() + np.stack(best, axis=1)) / 2)
+        begins = np.cumsum([0, *(len(vectors) - 1 for vectors in self._encoded[:-1])])
+        passages = self.questions @ np.concatenate([vectors[1:] for vectors in self._encoded]).T
+        pairs = zip(self.whole(), passages, strict=True)
+        return np.stack([document_scores(whole, own, begins) for whole, own in pairs])
 
     @cached_property
     def _encoded(self) -> list[FloatArray]:

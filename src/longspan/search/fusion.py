@@ -215,7 +215,7 @@ CONFIDENCE: dict[str, dict[str, float]] = {
     },
 }
 """Logistic regression on what is known of the best candidate: whether there is an answer at all."""
-ANSWERED = 0.35
+ANSWERED = 0.3
 """The confidence below which the best passages are not called an answer: a tenth of the answers is lost."""
 DOCUMENT_MEANING = 0.5
 """How much the meaning of a document counts beside its words."""

@@ -99,13 +99,14 @@ def start(index: Path, model: str | None, minutes: int) -> None:
         model or "",
         str(minutes),
     ]
-    subprocess.Popen(
+    process = subprocess.Popen(
         command,
         stdin=subprocess.DEVNULL,
         stdout=subprocess.DEVNULL,
         stderr=subprocess.DEVNULL,
         start_new_session=True,
     )
+    process.returncode = 0  # nobody waits for it, nor warns that nobody did
 
 
 def exchange(path: Path, message: dict[str, Any]) -> dict[str, Any] | None:

@@ -181,12 +181,31 @@ def documents(view: "View", query: Signals, allowed: BoolArray, top: int, mode: 
 
 
 def _documents_by_meaning(view: "View", query: Signals, rows: IntArray) -> FloatArray:
-    """(D,): the mean of the cosine with a document and with its best passage; -1 for those not read."""
+    """(D,): the scores of documents by their vectors and those of their passages; -1 for those not read."""
     assert query.vectors is not None
-    cosine = cosines(view, query.vectors.vector)
-    closest = np.full(len(view.entries), -np.inf, np.float32)
-    np.maximum.at(closest, view.owner[rows], cosine[rows])
-    return np.where(np.isfinite(closest), (cosine[view.slots] + closest) / 2, -1.0)
+    scores = np.full(len(view.entries), -1.0)
+    if len(rows):
+        cosine = cosines(view, query.vectors.vector)
+        numbers, begins = np.unique(view.owner[rows], return_index=True)
+        scores[numbers] = document_scores(cosine[view.slots[numbers]], cosine[rows], begins)
+    return scores
+
+
+def document_scores(documents: FloatArray, passages: FloatArray, begins: IntArray) -> FloatArray:
+    """The mean of the cosine with a document, with its best passage, and with its three best on average.
+
+    documents: (D,); passages: (P,), those of a document side by side, from its place in `begins` on.
+
+    >>> document_scores(np.array([0.3, 0.6]), np.array([0.9, 0.0, 0.0, 0.3, 0.3]), np.array([0, 3]))
+    array([0.5, 0.4])
+    """
+    sizes = np.diff(np.append(begins, len(passages)))
+    order = np.lexsort((-passages, np.repeat(np.arange(len(begins)), sizes)))
+    place = np.arange(len(passages)) - np.repeat(begins, sizes)
+    counted = np.where(place < 3, passages[order], 0.0)
+    three = np.add.reduceat(counted, begins) / np.minimum(sizes, 3)
+    scores: FloatArray = (documents + passages[order][begins] + three) / 3
+    return scores
 
 
 # Vectors
