@@ -80,9 +80,10 @@ def started(folder: Path, left: int) -> subprocess.Popen[str]:
     return subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
 
 
-def ended(process: subprocess.Popen[str], folder: Path) -> list[str]:
+def ended(process: subprocess.Popen[str], folder: Path, before: str = "") -> list[str]:
     """What a process said before it ended; the index is whole and holds all of it."""
     said, wrong = process.communicate()
+    said = before + said
     assert process.returncode in (0, -signal.SIGKILL), wrong
     store = Store(folder)
     verify(store)
@@ -117,7 +118,7 @@ def test_a_kill_before_any_step_loses_nothing_and_work_is_not_done_twice(tmp_pat
     draw, folder, said = random.Random(5), tmp_path / "index", list[str]()
     for _ in range(60):
         # A run needs some steps to look at what is there before it can go on.
-        left = draw.randrange(1, 120) if len(said) < 18 else draw.randrange(1, 600)
+        left = draw.randrange(1, 40) if len(said) < 18 else draw.randrange(1, 600)
         said += ended(started(folder, left), folder)
         if said[-1:] == ["done all"]:
             break
@@ -128,14 +129,16 @@ def test_a_kill_before_any_step_loses_nothing_and_work_is_not_done_twice(tmp_pat
 
 
 def test_a_kill_at_any_moment_leaves_the_index_whole(tmp_path: Path) -> None:
-    draw, folder = random.Random(7), tmp_path / "index"
-    for _ in range(8):
+    draw, folder, kills = random.Random(7), tmp_path / "index", 0
+    for _ in range(12):
         process = started(folder, 0)
-        while process.poll() is None and not (folder / "index.sqlite").exists():
-            time.sleep(0.001)
-        time.sleep(0.1 + draw.random() * 0.1)
+        assert process.stdout is not None
+        first = process.stdout.readline()  # it is at work
+        time.sleep(draw.random() * 0.02)
         process.kill()
-        ended(process, folder)
+        ended(process, folder, first)
+        kills += process.returncode != 0
+    assert kills > 2
     ended(started(folder, 0), folder)
     check_finished(folder)
 
