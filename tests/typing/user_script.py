@@ -127,6 +127,12 @@ def lengthen() -> None:
 
 def search(reader: longspan.Reader) -> None:
     with longspan.Index.open(Path("my-index"), reader) as index:
+        index.embed(progress=False)
+        removed: int = index.remove("old.txt") + index.prune()
+        share: float = index.share_read
+        sizes: dict[str, int] = index.sizes
+        print(removed, share, sizes)
+        index.clear()
         reveal_type(index)
         report = index.add(["contracts/", Path("notes.md")], progress=False)
         reveal_type(report)

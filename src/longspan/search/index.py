@@ -191,7 +191,7 @@ class Index:
 
         mode is "dense" (meaning), "bm25" (words) or "hybrid" (both, and the tokens one by one).
         by="document" ranks documents as wholes and shows the best passage of each. "Exact phrases", -words,
-        `file:*.pdf`, `type:pdf`, `before:2024-05` and `after:2023` in the query narrow the search. Hits below
+        ``file:*.pdf``, type:pdf, before:2024-05 and after:2023 in the query narrow the search. Hits below
         `min_score` are left out; `hits.answered` says whether the best is good enough to be called an answer.
         `rerank` gives the best candidates their final scores: a function of pairs (query, passage), such as
         the `predict` of a cross-encoder.

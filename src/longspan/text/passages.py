@@ -71,7 +71,7 @@ def tile(text: str, headings: Iterable[int] = (), most: int = LONGEST) -> list[i
     places where a section begins, the best of all boundaries. A text of white space has no passages.
 
     >>> tile("One two. Three four. Five six.", most=22)
-    [0, 9]
+    [0, 21]
     """
     if not text.strip():
         return []
