@@ -69,10 +69,7 @@ def answering_sentence(
 
 def token_weights(query: "Signals", rarity: FloatArray) -> FloatArray:
     """(T,) -> (Q,): how much each token of a query counts, if its words count as given; never all nothing."""
-    assert query.vectors is not None
-    starts = query.vectors.offsets[:, 0]
-    term = [next((i for i, t in enumerate(query.terms) if t.start <= at < t.end), -1) for at in starts]
-    weights = np.append(rarity, 0.0)[term]
+    weights = np.append(rarity, 0.0)[query.term_of]
     return weights if weights.any() else np.ones(len(weights))
 
 

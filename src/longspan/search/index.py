@@ -209,10 +209,12 @@ class Index:
             query, kept, answered=hits.answered and bool(kept), read=self.share_read, asked=asked.text
         )
 
-    def _query_vectors(self, query: str) -> "QueryVectors":
+    def _query_vectors(self, query: str) -> "QueryVectors | None":
+        """What the model makes of a query; None if it sees nothing in it, such as in a lone accent."""
         from longspan.search.passages import encode_query
 
-        return encode_query(self.reader, query)
+        vectors = encode_query(self.reader, query)
+        return vectors if len(vectors.tokens) else None
 
     @property
     def share_read(self) -> float:

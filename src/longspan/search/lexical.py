@@ -57,10 +57,15 @@ class Lexical(NamedTuple):
 def lexical(
     terms: Sequence[Term],
     postings: Callable[[str], Postings],
+    adjacent: Callable[[tuple[str, str]], IntArray],
     named: Callable[[str], IntArray],
     shape: Shape,
 ) -> Lexical:
-    """Score all passages and documents; `named` gives the documents whose file's name holds a stem."""
+    """Score all passages and documents.
+
+    `adjacent` gives the passages where two stems stand side by side, `named` the documents whose file's name
+    holds a stem.
+    """
     rows, documents = len(shape.owner), len(shape.n_passages)
     passages = int(shape.n_passages.sum())
     saturation = K1 * (1 - B + B * shape.lengths / max(1.0, shape.lengths.sum() / max(1, passages)))
@@ -68,10 +73,10 @@ def lexical(
     slack = 1 - B + B * shape.document_lengths / mean
     scores, inside, covered, covered_inside = np.zeros((4, rows))
     by_document, documents_covered, missing, missing_name, present = np.zeros((5, documents))
-    rarity, rarity_inside = np.zeros(len(terms)), np.zeros((len(terms), documents))
+    rarity, rarity_inside = np.zeros(len(terms)), np.zeros((len(terms), documents), np.float32)
     document_total, rarest = 0.0, float(_idf(passages, 0))
     for number, term in enumerate(terms):
-        own, counts = _occurrences(term, postings, rows)
+        own, counts = _occurrences(term, postings, adjacent, rows)
         alive = shape.owner[own] >= 0
         own, counts = own[alive], counts[alive]
         count_in = np.bincount(shape.owner[own], counts, minlength=documents)
@@ -114,12 +119,16 @@ def _largest(scores: FloatArray, owner: IntArray, documents: int) -> FloatArray:
     return best
 
 
-def _occurrences(term: Term, postings: Callable[[str], Postings], rows: int) -> Postings:
+def _occurrences(
+    term: Term,
+    postings: Callable[[str], Postings],
+    adjacent: Callable[[tuple[str, str]], IntArray],
+    rows: int,
+) -> Postings:
     """Where a word occurs in any of its forms, and how often."""
     found = [postings(stem) for stem in term.stems]
     if term.together:
-        first, second = (postings(stem) for stem in term.together)
-        both = np.intersect1d(first.rows, second.rows)
+        both = adjacent(term.together)
         found.append(Postings(both, np.ones(len(both), np.int64)))
     found = [each for each in found if len(each.rows)]
     if len(found) == 1:

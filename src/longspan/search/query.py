@@ -1,6 +1,7 @@
 """A query as people type it: words, "exact phrases", -word, and file:, type:, before:, after:."""
 
 import re
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from datetime import datetime, timedelta
@@ -109,6 +110,22 @@ def holds(words: list[str], phrase: tuple[str, ...]) -> bool:
     """
     size = len(phrase)
     return any(tuple(words[i : i + size]) == phrase for i in range(len(words) - size + 1))
+
+
+def exactly(phrase: Sequence[str]) -> Callable[[str], bool]:
+    """Whether a text holds the words of a phrase side by side, as a function of the text.
+
+    >>> exactly(["late", "fees"])("Late-fees apply."), exactly(["late"])("Later.")
+    (True, False)
+    """
+    wanted = tuple(phrase)
+    inner = r"[\W_]+".join(map(re.escape, wanted))
+    plain = re.compile(rf"(?<![^\W_]){inner}(?![^\W_])", re.ASCII | re.IGNORECASE)
+
+    def search(text: str) -> bool:
+        return bool(plain.search(text)) if text.isascii() else holds(words_of(text), wanted)
+
+    return search
 
 
 def _date(key: str, value: str) -> tuple[float, float]:

@@ -19,6 +19,8 @@ QUICK, BY_COSINE, BY_BM25, BY_DOCUMENT = 250, 120, 100, 120
 """How many passages the quick scores propose to the thorough one: all of them together, and some alone."""
 FINEST = 160
 """How many of these are compared token by token."""
+PRODUCTS = 1 << 24
+"""How many products of tokens are held at once: a query may be as long as a page."""
 
 
 class Signals(NamedTuple):
@@ -28,6 +30,8 @@ class Signals(NamedTuple):
     terms: Sequence[Term]
     said: Lexical
     vectors: "QueryVectors | None"
+    term_of: IntArray
+    "(Q,): the word that each token belongs to, -1 for none; empty without vectors."
 
 
 class Ranking(NamedTuple):
@@ -45,19 +49,28 @@ def passages(view: "View", query: Signals, allowed: BoolArray, top: int, mode: s
         rows = rows[query.said.bm25[rows] > 0]
         return Ranking(best(rows, query.said.bm25[rows], top), 1.0)
     rows = rows[view.read[rows]] if mode == "dense" else rows
-    if not len(rows) or (mode == "dense" and query.vectors is None):
+    if not len(rows) or (query.vectors is None and (mode == "dense" or not query.terms)):
         return Ranking({}, 0.0)
     rows, features = candidates(view, query, rows, mode)
+    if not len(rows):
+        return Ranking({}, 0.0)
     read = view.read[rows] if query.vectors is not None else np.zeros(len(rows), bool)
-    likely, none = np.zeros(len(rows)), 1.0
-    tokens = "tokens" if len(view.tokens) else "vectors"
-    kinds = {f"dense {tokens}": read} if mode == "dense" else {"words": ~read, tokens: read}
-    for kind, own in kinds.items():
-        if own.any():
-            chosen = {name: column[own] for name, column in features.items()}
-            likely[own], confidence = fusion.likelihood(chosen, kind)
-            none *= 1 - confidence
-    return Ranking(best(rows, likely, top), 1 - none)
+    kind = "tokens" if len(view.tokens) else "vectors"
+    likely, confidence = _likelihood(features, read, f"dense {kind}" if mode == "dense" else kind)
+    return Ranking(best(rows, likely, top), confidence)
+
+
+def _likelihood(features: dict[str, FloatArray], read: BoolArray, kind: str) -> tuple[FloatArray, float]:
+    """How likely each candidate answers, and one of them: words decide between those `read` and others."""
+    if read.all():
+        return fusion.likelihood(features, kind)
+    likely, confidence = fusion.likelihood(features, "words")
+    if read.any():
+        share = likely[read].sum() / confidence
+        within = fusion.likelihood({name: column[read] for name, column in features.items()}, kind)
+        likely[read] = share * within[0]
+        confidence = share * within[1] + (1 - share) * confidence
+    return likely, confidence
 
 
 def candidates(
@@ -76,8 +89,10 @@ def candidates(
         proposals = proposals[2:] if mode == "dense" else proposals
     proposals.append((quick, QUICK))
     chosen = np.unique(np.concatenate([_largest(scores, count) for scores, count in proposals]))
+    passages = view.texts(rows[chosen])
+    chosen = chosen[[not row.text.isspace() for row in passages.values()]]
     rows, owner = rows[chosen], owner[chosen]
-    texts = [row.text.strip() for row in view.texts(rows).values()]
+    texts = [passages[row].text.strip() for row in rows.tolist()]
     entries = [view.entries[number] for number in owner.tolist()]
     places = np.array([(row - e.slot - 1) / max(1, e.passages) for row, e in zip(rows, entries, strict=True)])
     features = {
@@ -95,9 +110,10 @@ def candidates(
         features |= {"cosine": cosine[rows], "document_cosine": cosine[view.slots][owner]}
         features |= _by_vectors(view, query, query.vectors, rows, owner)
         if len(view.tokens):
-            finest = np.sort(
-                _largest(fusion.score(features, "dense vectors" if mode == "dense" else "vectors"), FINEST)
-            )
+            quick = fusion.score(features, "dense vectors" if mode == "dense" else "vectors")
+            finest = np.flatnonzero(~view.read[rows])  # words alone speak for these
+            read = np.flatnonzero(view.read[rows])
+            finest = np.sort(np.append(finest, read[_largest(quick[read], FINEST)]))
             rows, owner = rows[finest], owner[finest]
             features = {name: column[finest] for name, column in features.items()}
             features |= _by_tokens(view, query, query.vectors, rows, owner)
@@ -130,9 +146,11 @@ def _by_tokens(
     content = token_weights(query, np.ones(len(query.terms))) > 0
     starts, ends = view.token_spans
     starts, ends = starts[rows], ends[rows]
-    held = ends > starts
     sums: dict[str, FloatArray] = {name: np.zeros(len(rows)) for name in fusion.TOKENS}
-    if held.any():
+    blocks = -(-int((ends - starts).sum()) * len(content) // PRODUCTS)
+    for held in np.array_split(np.flatnonzero(ends > starts), max(1, blocks)):
+        if not len(held):
+            continue
         sizes = (ends - starts)[held]
         begins = np.cumsum(sizes) - sizes
         place = np.repeat(starts[held] - begins, sizes) + np.arange(sizes.sum())
@@ -165,6 +183,8 @@ def documents(view: "View", query: Signals, allowed: BoolArray, top: int, mode: 
     if mode != "bm25" and query.vectors is not None:
         meaning = _documents_by_meaning(view, query, rows[view.read[rows]])
         scores = meaning if mode == "dense" else scores + fusion.DOCUMENT_MEANING * np.maximum(meaning, 0)
+    elif mode == "dense":
+        scores = np.full(len(scores), -1.0)
     present = np.unique(view.owner[rows])
     fitting = present[scores[present] > (-1 if mode == "dense" else 0)]
     ranked = best(fitting, scores[fitting], top)
@@ -172,12 +192,13 @@ def documents(view: "View", query: Signals, allowed: BoolArray, top: int, mode: 
     inside = np.zeros(len(allowed), bool)
     inside[near] = True
     shown: dict[int, int] = {}
-    for row in passages(view, query, inside, len(near), mode).scores if len(near) else ():
+    ranking = passages(view, query, inside, len(near), mode) if len(near) else Ranking({}, 0.0)
+    for row in ranking.scores:
         shown.setdefault(int(view.owner[row]), row)
     for number in ranked:  # documents none of whose passages is a candidate
         own = near[view.owner[near] == number]
         shown.setdefault(number, int(own[np.argmax(said.bm25[own])]))
-    return Ranking({shown[number]: value for number, value in ranked.items()}, 1.0)
+    return Ranking({shown[number]: value for number, value in ranked.items()}, ranking.confidence)
 
 
 def _documents_by_meaning(view: "View", query: Signals, rows: IntArray) -> FloatArray:

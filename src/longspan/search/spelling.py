@@ -51,12 +51,12 @@ def joined(words: Sequence[str]) -> list[tuple[int, str]]:
 
 
 def halves(word: str) -> list[tuple[str, str]]:
-    """The word written as two, each of at least two letters.
+    """The word written as two, each of at least two letters; a number has no halves.
 
     >>> halves("email")
     [('em', 'ail'), ('ema', 'il')]
     """
-    return [(word[:cut], word[cut:]) for cut in range(2, len(word) - 1)]
+    return [(word[:cut], word[cut:]) for cut in range(2, len(word) - 1)] if word.isalpha() else []
 
 
 def slips(word: str) -> Iterable[str]:

@@ -11,11 +11,11 @@ from longspan.errors import bad, whole
 from longspan.search import fusion, rank
 from longspan.search.answer import answering_sentence
 from longspan.search.lexical import Shape, lexical
-from longspan.search.query import Query, holds
+from longspan.search.query import Query, exactly, holds
 from longspan.search.records import Row, numbers
 from longspan.search.results import Hit, Hits
 from longspan.search.store import Store
-from longspan.search.terms import query_terms
+from longspan.search.terms import query_terms, term_of
 from longspan.search.update import within
 from longspan.search.words import stems, words_of
 from longspan.shapes import BoolArray, FloatArray, IntArray
@@ -25,6 +25,8 @@ if TYPE_CHECKING:
 
 Rerank = Callable[[list[tuple[str, str]]], Iterable[float]]
 """A score for each pair of a query and a passage, such as `CrossEncoder.predict` of sentence-transformers."""
+TEXTS = 2000
+"""How many passages are looked through at once."""
 RERANKED = 50
 """How many passages a re-ranker is given."""
 MODES = ("hybrid", "dense", "bm25")
@@ -129,8 +131,8 @@ class View:
     def signals(self, text: str, vectors: "QueryVectors | None") -> rank.Signals:
         """What is known of a query."""
         terms = query_terms(text, self._store.known)
-        said = lexical(terms, self._store.postings, self._named, self._shape)
-        return rank.Signals(text, terms, said, vectors)
+        said = lexical(terms, self._store.postings, self._adjacent, self._named, self._shape)
+        return rank.Signals(text, terms, said, vectors, term_of(terms, vectors.offsets if vectors else ()))
 
     def _hit(self, row: int, score: float, query: rank.Signals, roots: Sequence[Path] | None) -> Hit:
         """The passage of a row, its scores, and the sentence in it that answers best."""
@@ -209,12 +211,25 @@ class View:
         for stem in stems(phrase).values():
             rows = np.intersect1d(rows, self._store.postings(stem).rows)
         holding = np.zeros(len(allowed), bool)
-        if len(phrase) == 1 and len(rows) > 4096:
-            holding[rows] = True
-            return holding
-        texts = self.texts(rows)
-        holding[[row for row in rows.tolist() if holds(words_of(texts[row].text), tuple(phrase))]] = True
+        search = exactly(phrase)
+        for begin in range(0, len(rows), TEXTS):
+            texts = self.texts(rows[begin : begin + TEXTS])
+            holding[[row for row, passage in texts.items() if search(passage.text)]] = True
         return holding
+
+    def _adjacent(self, pair: tuple[str, str]) -> IntArray:
+        """The passages in which two stems stand side by side."""
+        first, second = (self._store.postings(stem).rows for stem in pair)
+        rows = np.intersect1d(first, second)
+        rows = rows[self._shape.lengths[rows] > 0]
+        found = []
+        for begin in range(0, len(rows), TEXTS):
+            for row, passage in self.texts(rows[begin : begin + TEXTS]).items():
+                words = words_of(passage.text)
+                stem_of = stems(words)
+                if holds([stem_of[word] for word in words], pair):
+                    found.append(row)
+        return np.array(found, np.int64)
 
     def texts(self, rows: IntArray) -> dict[int, Row]:
         """The passages of rows, in their order."""

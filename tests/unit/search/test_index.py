@@ -10,9 +10,10 @@ import pytest
 
 import longspan
 from longspan.errors import CheckpointError, InputError
+from longspan.reader import Reader
 from longspan.search import writer
 from longspan.search.index import TOKENS, Index
-from longspan.search.passages import encode, encode_query
+from longspan.search.passages import QueryVectors, encode, encode_query
 from longspan.search.records import Entry
 from longspan.search.update import digest
 from longspan.text.documents import Document, read_many
@@ -403,3 +404,27 @@ def test_a_damaged_index_says_so_and_how_to_rebuild_it(docs: Path, index: Index,
         CheckpointError, match=r"is damaged: .* longspan index PATH\.\.\. --index .* --rebuild"
     ):
         Index.open(folder, tiny()).search("Rome")
+
+
+def test_a_query_in_which_the_model_sees_nothing_is_searched_by_words(
+    shared: Index, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Such as a lone accent, which a WordPiece tokenizer drops."""
+
+    def without_tokens(reader: Reader, query: str) -> QueryVectors:
+        vectors = encode_query(reader, query)
+        return vectors._replace(tokens=vectors.tokens[:0], offsets=vectors.offsets[:0])
+
+    monkeypatch.setattr("longspan.search.passages.encode_query", without_tokens)
+    assert len(shared.search("\u0301")) == 0
+    assert len(shared.search("river", mode="dense")) == 0
+    assert "river" in shared.search("river")[0].text
+
+
+def test_a_query_may_be_a_page_long(shared: Index, monkeypatch: pytest.MonkeyPatch) -> None:
+    query = " ".join(f"word{i} river" for i in range(700))
+    hits = shared.search(query, top=5)
+    monkeypatch.setattr("longspan.search.rank.PRODUCTS", 1000)
+    assert [(hit.start, hit.score) for hit in shared.search(query, top=5)] == [
+        (hit.start, pytest.approx(hit.score)) for hit in hits
+    ]

@@ -9,7 +9,8 @@ import pytest
 
 from longspan.errors import InputError
 from longspan.search.index import Index
-from longspan.search.query import Query, fits
+from longspan.search.query import Query, exactly, fits, holds
+from longspan.search.words import words_of
 from unit.search.folders import by_words
 
 FILES = {
@@ -108,6 +109,24 @@ def test_times_are_local_and_after_begins_when_the_day_is_over() -> None:
     assert query.after == time.mktime((2024, 3, 1, 0, 0, 0, 0, 0, -1))
     both = Query.parse("fees before:2024 before:2023 after:2020 after:2021")
     assert (both.before, both.after) == (datetime(2023, 1, 1).timestamp(), datetime(2022, 1, 1).timestamp())
+
+
+@pytest.mark.parametrize(
+    ("text", "holding"),
+    [
+        ("The Late, fees", True),
+        ("late_FEES", True),
+        ("late\nfees", True),
+        ("lately fees", False),
+        ("late feest", False),
+        ("café: late fees", True),
+        ("ｌａｔｅ fees", True),
+        ("late £ fees", True),
+        ("fees late", False),
+    ],
+)
+def test_a_phrase_is_found_by_its_words_whatever_stands_between_them(text: str, holding: bool) -> None:
+    assert exactly(("late", "fees"))(text) == holding == holds(words_of(text), ("late", "fees"))
 
 
 def test_patterns_fit_names_and_paths_whatever_their_case() -> None:

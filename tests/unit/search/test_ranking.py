@@ -1,10 +1,13 @@
 """Ranking by words alone: the passage that answers, not one of names; and knowing that none does."""
 
+from pathlib import Path
+
 import numpy as np
 import pytest
 
+from longspan.search.fusion import FEATURES, likelihood
 from longspan.search.index import Index
-from longspan.search.rank import best
+from longspan.search.rank import _likelihood, best
 from unit.search.folders import by_words
 
 NAMES = ("Acme Widgets", "Borealis Foods", "Cobalt Mining", "Delphi Airlines", "Ember Energy", "Fjord Marine")
@@ -109,3 +112,38 @@ def test_the_best_of_many_are_the_largest_in_order() -> None:
             zip(rows.tolist(), scores.tolist(), strict=True), key=lambda pair: (-pair[1], pair[0])
         )
         assert [*best(rows, scores, count).items()] == expected[:count]
+
+
+def test_documents_that_answer_nothing_are_not_called_an_answer(index: Index) -> None:
+    assert index.search(
+        "How many days of notice has the Acme Widgets Inc. agreement?", by="document"
+    ).answered
+    assert not index.search("Which zebra ate the purple xylophone?", by="document").answered
+    assert len(index.search("notice", by="document", mode="dense")) == 0  # no model has read them
+
+
+def test_a_passage_of_nothing_but_white_space_is_no_hit(tmp_path: Path) -> None:
+    index = by_words(tmp_path, {"a.txt": f"Alpha beta.{' ' * 5000}Gamma delta."})
+    hits = index.search("gamma", top=9)
+    assert hits[0].text == "Gamma delta."
+    assert all(hit.text for hit in hits)
+
+
+@pytest.mark.parametrize("query", ["\u200b", "\0", "\u0301", "!?"])
+def test_a_query_without_words_has_no_hits(index: Index, query: str) -> None:
+    for mode in ("hybrid", "dense", "bm25"):
+        hits = index.search(query, mode=mode)
+        assert (len(hits), hits.answered) == (0, False)
+
+
+def test_words_share_what_is_likely_between_what_is_read_and_what_is_not() -> None:
+    """A passage that no model has read does not rise because others have been."""
+    draw = np.random.default_rng(4)
+    features = {name: draw.random(8) for name in (*FEATURES, "document_covered", "missing", "missing_name")}
+    words, _ = likelihood(features, "words")
+    read = np.arange(8) < 5
+    likely, confidence = _likelihood(features, read, "tokens")
+    assert likely.sum() == pytest.approx(confidence)
+    np.testing.assert_allclose(likely[~read], words[~read])
+    alone, _ = likelihood({name: column[read] for name, column in features.items()}, "tokens")
+    np.testing.assert_allclose(likely[read] / likely[read].sum(), alone / alone.sum())

@@ -1,10 +1,12 @@
 """The words of a query match other spellings: British, plural, hyphens, and one slip of the keyboard."""
 
+from pathlib import Path
+
 import pytest
 
 from longspan.search.index import Index
 from longspan.search.spelling import SHORTEST, across_the_ocean, slips
-from longspan.search.terms import query_terms
+from longspan.search.terms import query_terms, term_of
 from longspan.search.words import stems
 from unit.search.folders import by_words
 
@@ -56,6 +58,21 @@ def test_a_word_is_found_in_another_spelling(index: Index, query: str, number: i
 @pytest.mark.parametrize("query", ["giraffe", "agrmnt", "lab", "clr", "sitefoo"])
 def test_words_that_are_too_different_are_not_found(index: Index, query: str) -> None:
     assert len(index.search(query, mode="bm25")) == 0
+
+
+def test_halves_of_a_word_match_side_by_side_and_numbers_have_none(tmp_path: Path) -> None:
+    files = {"0.txt": "A land lord came.", "1.txt": "The lord of the land.", "2.txt": "In 1984 or 2021."}
+    index = by_words(tmp_path, files)
+    assert [hit.file.name for hit in index.search("landlord", mode="bm25")] == ["0.txt"]
+    assert len(index.search("19842021", mode="bm25")) == 0
+
+
+def test_a_token_belongs_to_the_word_in_which_it_begins() -> None:
+    terms = query_terms("is the Thames a river?", lambda stems: set(stems))
+    offsets = [(0, 2), (3, 6), (7, 10), (10, 13), (16, 21), (21, 22)]
+    assert term_of(terms, offsets).tolist() == [-1, -1, 0, 0, 1, -1]
+    assert term_of([], offsets).tolist() == [-1] * 6
+    assert len(term_of(terms, ())) == 0
 
 
 def test_a_word_that_occurs_is_not_taken_for_a_slip_of_another() -> None:
