@@ -1,12 +1,13 @@
 """The weights of the hybrid search: fitted to questions with answers, checked on others.
 
-    python -m benchmarks.fusion --train INDEX DOCUMENTS QUESTIONS --check INDEX DOCUMENTS QUESTIONS ...
+    python -m benchmarks.fusion --train INDEX DOCUMENTS QUESTIONS ... --check INDEX DOCUMENTS QUESTIONS ...
 
 INDEX holds the files of DOCUMENTS; QUESTIONS is JSONL as `longspan eval search` reads it. Weights maximize
 the likelihood that a passage with an answer is drawn from the candidates (softmax of the scores, an L2
 penalty). Confidence is a logistic regression on what is known of the best candidate, where every question
 counts three times: as it is, as if the passages that answer it were not there, and as if their document were
-not. Prints what stands in search/fusion.py.
+not. It and the weights of words alone are fitted to the first --train only: questions about speech, where
+people rarely repeat its words, make them worse for writing. Prints what stands in search/fusion.py.
 """
 
 import argparse
@@ -213,12 +214,13 @@ def main() -> None:
     parser.add_argument("--train", nargs=3, action="append", type=Path, required=True)
     parser.add_argument("--check", nargs=3, action="append", type=Path, default=[])
     options = parser.parse_args()
-    train = [case for places in options.train for case in cases(*places)]
+    first, *more = [cases(*places) for places in options.train]
+    train = [*first, *(case for found in more for case in found)]
     checks = {places[2].stem: cases(*places) for places in options.check}
     print(len(train), "questions")
     for kind, names in KINDS.items():
-        weights = fit(train, names)
-        line, likely, truth = confidence(train, weights)
+        weights = fit(first if kind == "words" else train, names)
+        line, likely, truth = confidence(first, weights)
         print(f'"{kind}": {weights},\n    confidence {line}')
         yes, no = likely[truth > 0], likely[truth == 0]
         limit = np.quantile(yes, 0.1)

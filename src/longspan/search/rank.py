@@ -131,12 +131,18 @@ def _weights(query: Signals, owner: IntArray) -> FloatArray:
 def _by_vectors(
     view: "View", query: Signals, vectors: "QueryVectors", rows: IntArray, owner: IntArray
 ) -> dict[str, FloatArray]:
-    """The cosine with the query as the sum of its tokens, each as rare as its word inside of the document."""
-    weights, read = _weights(query, owner), view.read[rows]
+    """Cosines with the sum of the query's tokens, each as rare as its word in the document, or anywhere."""
+    read, gram = view.read[rows], vectors.tokens @ vectors.tokens.T
     near = np.where(read[:, None], view.vectors[np.where(read, rows, 0)].astype(np.float32), 0)
-    gram = vectors.tokens @ vectors.tokens.T
-    length = np.sqrt(np.maximum(((weights @ gram) * weights).sum(1), 1e-12))
-    return {"inside_cosine": (near @ vectors.tokens.T * weights).sum(1) / length}
+    products = near @ vectors.tokens.T  # (n, Q)
+
+    def cosine(weights: FloatArray) -> FloatArray:
+        length = np.sqrt(np.maximum(((weights @ gram) * weights).sum(-1), 1e-12))
+        result: FloatArray = (products * weights).sum(1) / length
+        return result
+
+    rare = token_weights(query, query.said.rarity)
+    return {"inside_cosine": cosine(_weights(query, owner)), "rare_cosine": cosine(rare)}
 
 
 def _by_tokens(
@@ -144,6 +150,7 @@ def _by_tokens(
 ) -> dict[str, FloatArray]:
     """MaxSim of the query's tokens, and how much of each passage they match."""
     content = token_weights(query, np.ones(len(query.terms))) > 0
+    rare = token_weights(query, query.said.rarity)
     starts, ends = view.token_spans
     starts, ends = starts[rows], ends[rows]
     sums: dict[str, FloatArray] = {name: np.zeros(len(rows)) for name in fusion.TOKENS}
@@ -159,6 +166,7 @@ def _by_tokens(
         own = _weights(query, owner[held])
         sums["max_sim"][held] = maxima.mean(1)
         sums["inside_max_sim"][held] = (maxima * own).sum(1) / own.sum(1)
+        sums["rare_max_sim"][held] = maxima @ rare / rare.sum()
         matched = products[:, content].max(1)
         counted = np.maximum(np.add.reduceat(worth, begins), 1e-9)
         sums["coverage"][held] = np.add.reduceat(matched * worth, begins) / counted
@@ -177,7 +185,7 @@ def token_products(view: "View", vectors: "QueryVectors", place: IntArray) -> tu
 
 
 def documents(view: "View", query: Signals, allowed: BoolArray, top: int, mode: str) -> Ranking:
-    """The best documents, each as its best passage, and the documents' own scores."""
+    """The best documents, each as its best passage; scores are BM25, or how likely each of them answers."""
     said, rows = query.said, np.flatnonzero(allowed)
     scores: FloatArray = (said.documents / said.document_total + said.best / said.total) / 2
     if mode != "bm25" and query.vectors is not None:
@@ -198,7 +206,10 @@ def documents(view: "View", query: Signals, allowed: BoolArray, top: int, mode: 
     for number in ranked:  # documents none of whose passages is a candidate
         own = near[view.owner[near] == number]
         shown.setdefault(number, int(own[np.argmax(said.bm25[own])]))
-    return Ranking({shown[number]: value for number, value in ranked.items()}, ranking.confidence)
+    if mode != "bm25" and ranked:
+        scores = np.exp(fusion.SHARPNESS[mode] * (scores - scores[fitting].max()))
+        scores *= ranking.confidence / scores[fitting].sum()
+    return Ranking({shown[number]: float(scores[number]) for number in ranked}, ranking.confidence)
 
 
 def _documents_by_meaning(view: "View", query: Signals, rows: IntArray) -> FloatArray:

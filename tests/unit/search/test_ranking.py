@@ -114,11 +114,14 @@ def test_the_best_of_many_are_the_largest_in_order() -> None:
         assert [*best(rows, scores, count).items()] == expected[:count]
 
 
-def test_documents_that_answer_nothing_are_not_called_an_answer(index: Index) -> None:
+def test_documents_are_as_likely_as_an_answer_is(index: Index) -> None:
     assert index.search(
         "How many days of notice has the Acme Widgets Inc. agreement?", by="document"
     ).answered
     assert not index.search("Which zebra ate the purple xylophone?", by="document").answered
+    hits = index.search("Acme Widgets Inc. and Globex Corp. master supply agreement", top=99, by="document")
+    assert [hit.score for hit in hits] == sorted((hit.score for hit in hits), reverse=True)
+    assert 0 < sum(hit.score for hit in hits) <= 1
     assert len(index.search("notice", by="document", mode="dense")) == 0  # no model has read them
 
 
