@@ -36,13 +36,14 @@ _UNTIL_STOP = re.compile(
 )
 
 _PARAGRAPH = re.compile(r"[^\n]*\S[^\n]*(?:\n[^\n]*\S[^\n]*)*")
-_DECLARED = re.compile(r"(?:^|\n)(?:Title: |The Project Gutenberg EBook of )([^\n]{2,200})")
+# These two begin with a character, for which the engine scans fast.
+_DECLARED = re.compile(r"\n(?:Title: |The Project Gutenberg EBook of )([^\n]{2,200})")
+_THIS = re.compile(r"T(?<=\bT)(?:HIS|his) ([A-Z][\w ,&'’/-]{5,90})")
 _LABEL = re.compile(
     r"(?i:\d* ?exhibit|ex[ -]|contents|table of|confidential|draft|abstract|introduction|by |page |source:"
     r"|\W*execution|\W*portions|\[|\(|\d+\W*$)"
 )
 _CHAPTER = re.compile(r"(?i:chapter|book|part|volume|prologue|article|section|preface)\b")
-_THIS = re.compile(r"\bT(?:HIS|his) ([A-Z][\w ,&'’/-]{5,90})")
 
 
 def is_title(line: str) -> bool:
@@ -123,7 +124,7 @@ def title_of(text: str) -> str | None:
     'SUPPLY AGREEMENT'
     """
     head = text[:HEAD]
-    if match := _DECLARED.search(head):
+    if match := _DECLARED.search("\n" + head):
         return as_title(match[1])
     paragraphs = _PARAGRAPH.findall(head)[:-1]  # something must stand under a title
     if "Request for Comments" in head:
