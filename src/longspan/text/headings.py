@@ -100,31 +100,31 @@ def _in_lines(text: str) -> Iterator[_Candidate]:
         start = match.start("all")
         if start < done:
             continue
-        candidate = None
-        if match["capitals"]:
+        _, word, which, digits, dot, roman, capitals, left = match.groups()
+        if capitals:
             candidate = _shouted(text, start)
-        elif match["left"]:
+        elif left:
             candidate = _at_the_margin(text, start) if indented() else None
-        elif match["word"]:
-            candidate = _named(text, start, match.end(), match["word"], match["which"])
-        elif match["roman"]:
-            candidate = _numbered(text, start, match.end(), (_roman(match["roman"]),), _ROMAN)
+        elif word:
+            candidate = _named(text, start, match.end(), word, which)
+        elif roman:
+            candidate = _numbered(text, start, match.end(), (_roman(roman),), _ROMAN)
         else:
-            number = tuple(map(int, match["number"].split(".")))
+            number = tuple(map(int, digits.split(".")))
             candidate = _numbered(text, start, match.end(), number, _rank(number))
             margin = text[start - 1] == "\n"
             sections += margin and len(number) == 1 and bool(candidate and candidate.text and candidate.whole)
             if not margin and len(number) == 1 and sections > 1 and indented():
                 candidate = None  # a list inside of a section
             elif (
-                not match["dot"]
+                not dot
                 and len(number) == 1
                 and not (candidate and stands_alone(text, candidate.start, candidate.end))
             ):
                 candidate = None  # a quantity or a row of a table
         if candidate:
             done = candidate.end
-            if match["capitals"] or match["left"]:
+            if capitals or left:
                 loose.append(candidate)
             else:
                 yield candidate

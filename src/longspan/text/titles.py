@@ -25,7 +25,7 @@ MOST_WORDS = 14
 HEAD = 4000
 """Characters at the beginning of a text among which its title is sought."""
 MOST_PARAGRAPHS = 6
-LEADERS = ("...", ". . .", "…", "___", "\t")
+_LEADERS = re.compile(r"\.\.\.|\. \. \.|…|___|\t")
 """What leads to a page number, or leaves room to write."""
 _PAGE = re.compile(r"[ \t]{2}\d{1,4}\Z")
 _NEXT = re.compile(r" \d{1,3} (?:Section|SECTION|Article|ARTICLE) [0-9IVX]")
@@ -55,11 +55,10 @@ def is_title(line: str) -> bool:
     words = line.lstrip("\"“‘'").split()
     if not 0 < len(words) <= MOST_WORDS or not words[0][0].isupper() or not OF_SENTENCES.isdisjoint(words):
         return False
-    weighty = [
-        word for word in (word.strip("\"'“”‘’()[],;:.") for word in words) if word.lower() not in SMALL
-    ]
+    bare = [word.strip("\"'“”‘’()[],;:.") for word in words]
+    weighty = [word for word in bare if word.lower() not in SMALL]
     letters = [word for word in weighty if word[:1].isalpha()]
-    high = sum(not word[0].islower() for word in letters)
+    high = len([word for word in letters if not word[0].islower()])
     return bool(letters) and len(letters) >= 0.6 * len(weighty) and high >= 0.75 * len(letters)
 
 
@@ -98,7 +97,8 @@ def is_listing(line: str) -> bool:
     >>> is_listing("1. Fees ........ 3"), is_listing("1. Fees    3"), is_listing("1. Fees")
     (True, True, False)
     """
-    return any(mark in line for mark in LEADERS) or bool(_PAGE.search(line[-6:]) or _NEXT.search(line))
+    numbered = line[-1:].isdecimal() and _PAGE.search(line[-6:])
+    return bool(numbered or _LEADERS.search(line) or _NEXT.search(line))
 
 
 def run_in(line: str) -> str:
