@@ -2,6 +2,7 @@
 
 from bisect import bisect_right
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import closing
 from dataclasses import dataclass, replace
 from itertools import pairwise
 from pathlib import Path
@@ -40,10 +41,10 @@ class Writer:
         """Make the words of all files known; records of deleted, renamed and touched ones are updated."""
         pending = list(self._compare(roots).items())
         size, done = sum(files[0].size for _, files in pending), 0
-        with progress_bar(size, "bytes", shown=self.progress, scale=True) as bar:
-            paths = (files[0].path for _, files in pending)
-            documents = read_each(paths, _cut, ocr=ocr, ahead=WORDS_GROUP)
-            for group in _grouped(documents, WORDS_GROUP):
+        reading = read_each((files[0].path for _, files in pending), _cut, ocr=ocr, ahead=WORDS_GROUP)
+        # Closing stops the threads that read ahead.
+        with progress_bar(size, "bytes", shown=self.progress, scale=True) as bar, closing(reading):
+            for group in _grouped(reading, WORDS_GROUP):
                 known, done = pending[done : done + len(group)], done + len(group)
                 self._commit(list(zip(known, group, strict=True)))
                 bar.update(sum(files[0].size for _, files in known))

@@ -6,7 +6,7 @@ import stat
 from array import array
 from bisect import bisect_right
 from collections import deque
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass
 from functools import cached_property
@@ -186,7 +186,7 @@ def read_each(
     ocr: bool | str = False,
     workers: int = 2,
     ahead: int = 0,
-) -> Iterator[T | DocumentError]:
+) -> Generator[T | DocumentError, None, None]:
     """What `step` makes of each document, in the thread that reads it; about `ahead` bytes are read ahead."""
     most = 2 * whole("workers", workers, 1, most=256)
 
