@@ -185,7 +185,7 @@ def test_a_stopped_run_says_that_nothing_is_lost(
     def stop(*_: object, **options: object) -> None:
         raise KeyboardInterrupt
 
-    monkeypatch.setattr("longspan.search.writer.read_many", stop)
+    monkeypatch.setattr("longspan.search.writer.read_each", stop)
     assert "the next run goes on" in told(capsys, "index", "docs", "--model", "model", status=130)[1]
 
 

@@ -3,6 +3,7 @@
 import sqlite3
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
+from itertools import chain
 from pathlib import Path
 from typing import Any, TypeAlias
 
@@ -17,6 +18,8 @@ TIMEOUT = 30.0
 """Seconds to wait while another process writes."""
 PAGE = 1 << 14
 """Bytes of a page of the database: large ones suit postings."""
+VARIABLES = 8192
+"""The most values that one statement inserts."""
 POSTINGS = """CREATE TABLE postings (
     term TEXT NOT NULL, slot INTEGER NOT NULL, data BLOB NOT NULL, PRIMARY KEY (term, slot)) WITHOUT ROWID"""
 TABLES = {
@@ -142,6 +145,23 @@ class Database:
     def do_many(self, statement: str, values: Iterable[Sequence[Value]]) -> None:
         """Run one statement for each row of values; only inside a transaction."""
         self._db.executemany(statement, values)
+
+    def insert(self, table: str, rows: Sequence[Sequence[Value]]) -> None:
+        """Insert rows, many by each statement: other threads run while SQLite is at work, not between."""
+        begin = 0
+        while begin < len(rows):
+            width = len(rows[begin])
+            most = min(VARIABLES, self._db.getlimit(sqlite3.SQLITE_LIMIT_VARIABLE_NUMBER)) // width
+            # Powers of two: the statements are few, and prepared once.
+            count = 1 << (min(most, len(rows) - begin).bit_length() - 1)
+            marks = ", ".join([f"({', '.join('?' * width)})"] * count)
+            some = rows[begin : begin + count]
+            self.do(f"INSERT INTO {table} VALUES {marks}", *chain.from_iterable(some))
+            begin += count
+
+    def next_id(self, table: str) -> int:
+        """The id of the next row of a table."""
+        return int(self.rows(f"SELECT coalesce(max(id), 0) + 1 FROM {table}")[0][0])
 
     def rows(self, query: str, *values: Value) -> list[tuple[Any, ...]]:
         """All rows of a query."""

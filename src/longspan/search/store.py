@@ -19,7 +19,7 @@ from typing import Any
 
 import numpy as np
 
-from longspan.search.database import NAME, TABLES, Database, damaged
+from longspan.search.database import NAME, TABLES, Database, Value, damaged
 from longspan.search.records import COLUMNS, Entry, File, Row, Tables, checksum
 from longspan.search.words import Postings, postings, stems, unpack, words_of
 from longspan.shapes import ByteArray, FloatArray
@@ -149,47 +149,47 @@ class Store:
             ]
         packed, counts = postings(texts)
         begin = slot = self.db.number("rows")
-        first = self.db.rows("SELECT coalesce(max(id), 0) + 1 FROM passages")[0][0]
-        ids = {}
+        number, first = self.db.next_id("documents"), self.db.next_id("passages")
+        ids: dict[bytes, int] = {}
+        documents: list[list[Value]] = []
+        passages: list[tuple[Value, ...]] = []
         for entry, rows in group:
             own = counts[slot - begin + 1 : slot - begin + 1 + len(rows)]
             lengths = np.maximum(own, 1).astype("<u4").tobytes()
-            crc = checksum(replace(entry, lengths=lengths), rows)
-            place = {"passages": len(rows), "first": first, "slot": slot, "lengths": lengths, "crc": crc}
-            values = [place.get(name, getattr(entry, name)) for name in COLUMNS[1:]]
-            marks = ", ".join("?" * len(values))
-            names = ", ".join(COLUMNS[1:])
-            row = self.db.do(f"INSERT INTO documents ({names}) VALUES ({marks})", *values)
-            ids[entry.digest] = int(row.lastrowid or 0)
-            self.db.do_many(
-                "INSERT INTO passages VALUES (?, ?, ?, ?, ?)",
-                [(first + i, *own) for i, own in enumerate(rows)],
-            )
-            slot, first = slot + len(rows) + 1, first + len(rows)
-        values = [(stem, begin, data) for stem, data in sorted(packed.items())]
-        self.db.do_many("INSERT INTO postings VALUES (?, ?, ?)", values)
+            placed = replace(entry, id=number, passages=len(rows), first=first, slot=slot, lengths=lengths)
+            placed = replace(placed, crc=checksum(placed, rows))
+            documents.append([getattr(placed, name) for name in COLUMNS])
+            passages += [(each, *row) for each, row in enumerate(rows, first)]
+            ids[entry.digest] = number
+            number, slot, first = number + 1, slot + len(rows) + 1, first + len(rows)
+        self.db.insert("documents", documents)
+        self.db.insert("passages", passages)
+        self.db.insert("postings", [(stem, begin, data) for stem, data in sorted(packed.items())])
         self.db.put(rows=str(slot), parts=str(self.db.number("parts") + 1))
         return ids
 
     def put_files(self, files: Sequence[File]) -> None:
         """Say which document each of some files holds."""
-        for file, terms in names_of(files):
-            name = os.fsencode(file.path)
-            self._forget(name)
-            row = self.db.do(
-                "INSERT INTO files (path, size, mtime, document, crc) VALUES (?, ?, ?, ?, ?)",
-                *(name, file.size, file.mtime, file.document, file.crc),
-            )
-            self.db.do_many("INSERT INTO names VALUES (?, ?)", [(term, row.lastrowid) for term in terms])
+        self.remove(file.path for file in files)
+        first = self.db.next_id("files")
+        rows, terms = [], []
+        for number, (file, own) in enumerate(names_of(files), first):
+            rows.append((number, os.fsencode(file.path), file.size, file.mtime, file.document, file.crc))
+            terms += [(term, number) for term in own]
+        self.db.insert("files", rows)
+        self.db.insert("names", terms)
 
     def remove(self, paths: Iterable[Path]) -> None:
         """Forget files."""
-        for path in paths:
-            self._forget(os.fsencode(path))
-
-    def _forget(self, name: bytes) -> None:
-        self.db.do("DELETE FROM names WHERE file IN (SELECT id FROM files WHERE path = ?)", name)
-        self.db.do("DELETE FROM files WHERE path = ?", name)
+        names = [os.fsencode(path) for path in paths]
+        for begin in range(0, len(names), 500):
+            some = names[begin : begin + 500]
+            select = f"SELECT id FROM files WHERE path IN ({', '.join('?' * len(some))})"
+            ids = [number for (number,) in self.db.rows(select, *some)]
+            if ids:
+                marks = ", ".join("?" * len(ids))
+                self.db.do(f"DELETE FROM names WHERE file IN ({marks})", *ids)
+                self.db.do(f"DELETE FROM files WHERE id IN ({marks})", *ids)
 
     def remove_orphans(self) -> int:
         """Forget documents that no file holds any more, and say how many."""

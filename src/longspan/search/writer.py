@@ -1,10 +1,12 @@
 """Writing an index: which files are new or changed, their words first, then what the model reads."""
 
+from bisect import bisect_right
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import closing
 from dataclasses import dataclass, replace
 from itertools import pairwise
 from pathlib import Path
-from typing import TYPE_CHECKING, TypeVar
+from typing import TYPE_CHECKING, NamedTuple, TypeVar
 
 import numpy as np
 
@@ -13,14 +15,14 @@ from longspan.progress import progress_bar
 from longspan.search.records import Entry, File, Row
 from longspan.search.store import Store
 from longspan.search.update import Report, digest, is_gone, within
-from longspan.text.documents import Document, read_many
+from longspan.text.documents import Document, read_each
 from longspan.text.passages import tile
 from longspan.text.walk import walk
 
 if TYPE_CHECKING:
     from longspan.reader import Reader
 
-T = TypeVar("T", Entry, Document | DocumentError)
+T = TypeVar("T", Entry, "_Cut | DocumentError")
 WORDS_GROUP = 12_000_000
 """Characters whose words are committed together."""
 GROUP = 1 << 17
@@ -39,9 +41,10 @@ class Writer:
         """Make the words of all files known; records of deleted, renamed and touched ones are updated."""
         pending = list(self._compare(roots).items())
         size, done = sum(files[0].size for _, files in pending), 0
-        with progress_bar(size, "bytes", shown=self.progress, scale=True) as bar:
-            documents = read_many((files[0].path for _, files in pending), ocr=ocr)
-            for group in _grouped(documents, WORDS_GROUP):
+        reading = read_each((files[0].path for _, files in pending), _cut, ocr=ocr, ahead=WORDS_GROUP)
+        # Closing stops the threads that read ahead.
+        with progress_bar(size, "bytes", shown=self.progress, scale=True) as bar, closing(reading):
+            for group in _grouped(reading, WORDS_GROUP):
                 known, done = pending[done : done + len(group)], done + len(group)
                 self._commit(list(zip(known, group, strict=True)))
                 bar.update(sum(files[0].size for _, files in known))
@@ -96,19 +99,20 @@ class Writer:
                 self.store.remove_orphans()
         return pending
 
-    def _commit(self, group: Sequence[tuple[tuple[bytes, list[File]], Document | DocumentError]]) -> None:
+    def _commit(self, group: Sequence[tuple[tuple[bytes, list[File]], "_Cut | DocumentError"]]) -> None:
         """Commit the texts of some files; those that could not be read are reported."""
         report = self.report
         known = {file.path for file in self.store.files()}
         fresh = []
-        for (content, files), document in group:
-            if isinstance(document, DocumentError):
-                report.failed += [(file.path, str(document)) for file in files]
+        for (content, files), cut in group:
+            if isinstance(cut, DocumentError):
+                report.failed += [(file.path, str(cut)) for file in files]
                 continue
+            document, rows = cut
             report.gaps += [(file.path, document.gap) for file in files if document.gap]
             report.changed += sum(file.path in known for file in files)
             report.added += sum(file.path not in known for file in files)
-            fresh.append((files, _cut(document, content)))
+            fresh.append((files, (_entry(document, content), rows)))
         if fresh:
             with self.store.db.transaction():
                 ids = self.store.add([cut for _, cut in fresh])
@@ -146,22 +150,39 @@ class Writer:
                 bar.expect(round(report.n_tokens * max(1.0, total / max(done, 1))))
 
 
-def _cut(document: Document, content: bytes) -> tuple[Entry, list[Row]]:
-    """A document as the index keeps it: its passages, which together are its text."""
+class _Cut(NamedTuple):
+    """A document and its passages, which together are its text."""
+
+    document: Document
+    rows: list[Row]
+
+    @property
+    def characters(self) -> int:
+        return len(self.document.text)
+
+
+def _cut(document: Document) -> _Cut:
     text = document.text
-    starts = tile(text, (heading.start for heading in document.headings))
-    entry = Entry(
+    heads = [heading.start for heading in document.headings]
+    rows: list[Row] = []
+    line, above, section = 1, 0, ""
+    for start, end in pairwise((*tile(text, heads), len(text))):
+        if above != (above := bisect_right(heads, start)):
+            section = "\n".join(document.section_of(start))
+        rows.append(Row(start, line, section, text[start:end]))
+        line += text.count("\n", start, end)
+    return _Cut(document, rows)
+
+
+def _entry(document: Document, content: bytes) -> Entry:
+    """What the index keeps of a document beside its passages."""
+    return Entry(
         digest=content,
         kind=document.kind,
         title=document.title or "",
-        characters=len(text),
+        characters=len(document.text),
         pages=np.array(document.pages, "<u4").tobytes(),
     )
-    rows, line = [], 1
-    for start, end in pairwise((*starts, len(text))):
-        rows.append(Row(start, line, "\n".join(document.section_of(start)), text[start:end]))
-        line += text.count("\n", start, end)
-    return entry, rows
 
 
 def _grouped(items: Iterable[T], size: int) -> Iterator[list[T]]:
@@ -170,7 +191,7 @@ def _grouped(items: Iterable[T], size: int) -> Iterator[list[T]]:
     total = 0
     for item in items:
         group.append(item)
-        total += item.characters if isinstance(item, Entry) else len(getattr(item, "text", ""))
+        total += 0 if isinstance(item, DocumentError) else item.characters
         if total >= size:
             yield group
             group, total = [], 0

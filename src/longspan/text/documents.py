@@ -6,13 +6,13 @@ import stat
 from array import array
 from bisect import bisect_right
 from collections import deque
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import accumulate
 from pathlib import Path
-from typing import BinaryIO
+from typing import BinaryIO, TypeVar
 
 from longspan.errors import DocumentError, bad, unreadable, whole
 from longspan.text.files import plain, process
@@ -21,9 +21,12 @@ from longspan.text.files.parsed import Heading, Parsed, Refusal, too_long
 from longspan.text.files.process import Limits
 from longspan.text.outline import outline
 
-__all__ = ["Document", "Heading", "Limits", "read", "read_many", "read_stream"]
+__all__ = ["Document", "Heading", "Limits", "read", "read_each", "read_many", "read_stream"]
 
+T = TypeVar("T")
 DEFAULT = Limits()
+SMALL = 1 << 14
+"""Bytes that a file counts for at least when files are read ahead."""
 
 
 @dataclass(frozen=True, repr=False)
@@ -172,26 +175,52 @@ def read_many(
     workers: int = 2,
 ) -> Iterator[Document | DocumentError]:
     """The documents in order, a few read ahead; a file that cannot be read yields its error instead."""
-    ahead = 2 * whole("workers", workers, 1, most=256)
+    return read_each(paths, lambda document: document, limits=limits, ocr=ocr, workers=workers)
 
-    def attempt(path: str | os.PathLike[str]) -> Document | DocumentError:
+
+def read_each(
+    paths: Iterable[str | os.PathLike[str]],
+    step: Callable[[Document], T],
+    *,
+    limits: Limits = DEFAULT,
+    ocr: bool | str = False,
+    workers: int = 2,
+    ahead: int = 0,
+) -> Generator[T | DocumentError, None, None]:
+    """What `step` makes of each document, in the thread that reads it; about `ahead` bytes are read ahead."""
+    most = 2 * whole("workers", workers, 1, most=256)
+
+    def attempt(path: str | os.PathLike[str]) -> T | DocumentError:
         try:
-            return read(path, limits=limits, ocr=ocr)
+            document = read(path, limits=limits, ocr=ocr)
         except DocumentError as error:
             return error
+        return step(document)
 
     with ThreadPoolExecutor(workers) as pool:
-        waiting: deque[Future[Document | DocumentError]] = deque()
+        waiting: deque[tuple[int, Future[T | DocumentError]]] = deque()
+        total = 0
         try:
             for path in paths:
-                waiting.append(pool.submit(attempt, path))
-                if len(waiting) > ahead:
-                    yield waiting.popleft().result()
+                size = max(_size(path), SMALL)
+                total += size
+                waiting.append((size, pool.submit(attempt, path)))
+                while len(waiting) > most and total > ahead:
+                    size, future = waiting.popleft()
+                    total -= size
+                    yield future.result()
             while waiting:
-                yield waiting.popleft().result()
+                yield waiting.popleft()[1].result()
         finally:
-            for future in waiting:
+            for _, future in waiting:
                 future.cancel()
+
+
+def _size(path: str | os.PathLike[str]) -> int:
+    try:
+        return os.stat(path).st_size
+    except (OSError, ValueError):
+        return 0
 
 
 def _languages(ocr: bool | str) -> str:

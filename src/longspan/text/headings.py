@@ -7,11 +7,20 @@ at a bounded number of characters around the beginning of a line or sentence: th
 import re
 from collections import Counter
 from collections.abc import Iterable, Iterator
+from functools import cache
 from itertools import islice
 from typing import NamedTuple
 
 from longspan.text.files.parsed import LONGEST_HEADING, Heading, as_heading
-from longspan.text.lines import blank_after, blank_before, is_phrase, line_at, may_begin, stands_alone
+from longspan.text.lines import (
+    blank_after,
+    blank_before,
+    has_longer_line,
+    is_phrase,
+    line_at,
+    may_begin,
+    stands_alone,
+)
 from longspan.text.titles import is_firm, is_listing, is_shouted, is_title, run_in
 
 LONG_LINE = 400
@@ -47,9 +56,7 @@ _LINE = re.compile(
 _BELOW = re.compile(r"(?:[ \t\r]{0,40}\n){1,3}[ \t]{0,60}")
 _AGAIN = re.compile(rf"\b(?:{_WORDS}) (?:\d|[A-Z]\b|[IVX]{{1,6}}\b)")
 _IN_SENTENCES = (
-    re.compile(
-        r"(?P<number>[0-9](?<![\w.][0-9])[0-9]{0,2}(?:\.[0-9]{1,3}){0,5})(?P<dot>[.)]?) {1,4}(?=[A-Z])"
-    ),
+    re.compile(r" (?P<number>[0-9]{1,3}(?:\.[0-9]{1,3}){0,5})(?P<dot>[.)]?) {1,4}(?=[A-Z])"),
     re.compile(r"ARTICLE {1,3}(?P<number>[IVX]{1,6})(?P<dot>\.?) {1,4}(?=[A-Z])"),
 )
 _BEFORE = re.compile(r"(?:[.;:)\"”A-Z]| ) {1,9}(?P<word>(?:ARTICLE|Article|SECTION|Section) {1,3})?\Z")
@@ -76,7 +83,7 @@ def headings(text: str) -> tuple[Heading, ...]:
     """
     shifted = "\n" + text  # so that every line begins after a line break
     candidates = list(_in_lines(shifted))
-    if max(map(len, text.split("\n"))) > LONG_LINE:
+    if has_longer_line(text, LONG_LINE):
         starts = {candidate.start for candidate in candidates}
         candidates += [found for found in _in_sentences(shifted) if found.start not in starts]
     kept = _without_lists(shifted, _in_sequence(sorted(candidates)))
@@ -86,38 +93,38 @@ def headings(text: str) -> tuple[Heading, ...]:
 
 def _in_lines(text: str) -> Iterator[_Candidate]:
     """Headings that begin a line."""
-    indented = text.count("\n   ") > 0.35 * text.count("\n")
+    indented = cache(lambda: text.count("\n   ") > 0.35 * text.count("\n"))
     loose: list[_Candidate] = []
     done = sections = 0
     for match in islice(_LINE.finditer(text), MOST_MATCHES):
         start = match.start("all")
         if start < done:
             continue
-        candidate = None
-        if match["capitals"]:
+        _, word, which, digits, dot, roman, capitals, left = match.groups()
+        if capitals:
             candidate = _shouted(text, start)
-        elif match["left"]:
-            candidate = _at_the_margin(text, start) if indented else None
-        elif match["word"]:
-            candidate = _named(text, start, match.end(), match["word"], match["which"])
-        elif match["roman"]:
-            candidate = _numbered(text, start, match.end(), (_roman(match["roman"]),), _ROMAN)
+        elif left:
+            candidate = _at_the_margin(text, start) if indented() else None
+        elif word:
+            candidate = _named(text, start, match.end(), word, which)
+        elif roman:
+            candidate = _numbered(text, start, match.end(), (_roman(roman),), _ROMAN)
         else:
-            number = tuple(map(int, match["number"].split(".")))
+            number = tuple(map(int, digits.split(".")))
             candidate = _numbered(text, start, match.end(), number, _rank(number))
             margin = text[start - 1] == "\n"
             sections += margin and len(number) == 1 and bool(candidate and candidate.text and candidate.whole)
-            if indented and not margin and len(number) == 1 and sections > 1:
+            if not margin and len(number) == 1 and sections > 1 and indented():
                 candidate = None  # a list inside of a section
             elif (
-                not match["dot"]
+                not dot
                 and len(number) == 1
                 and not (candidate and stands_alone(text, candidate.start, candidate.end))
             ):
                 candidate = None  # a quantity or a row of a table
         if candidate:
             done = candidate.end
-            if match["capitals"] or match["left"]:
+            if capitals or left:
                 loose.append(candidate)
             else:
                 yield candidate
@@ -129,8 +136,8 @@ def _in_lines(text: str) -> Iterator[_Candidate]:
 def _in_sentences(text: str) -> Iterator[_Candidate]:
     """Headings inside of long lines: what follows a sentence, begins with a number and is a title."""
     for match in islice(_IN_SENTENCES[0].finditer(text), MOST_MATCHES):
-        start, after = match.span()
-        before = _BEFORE.search(text, max(0, start - 24), start) if text[start - 1] == " " else None
+        start, after = match.start("number"), match.end()
+        before = _BEFORE.search(text, max(0, start - 24), start)
         if before is None or not _inside_a_long_line(text, start):
             continue
         start = before.start("word") if before["word"] else start
@@ -247,7 +254,7 @@ def _in_sequence(candidates: Iterable[_Candidate]) -> list[_Candidate]:
     for candidate in candidates:
         number = candidate.number
         *parent, last = number or (1,)
-        before = [(*parent, last - step) for step in (1, 2, 3)]
+        before = ((*parent, last - step) for step in (1, 2, 3))
         counted = last <= 1 or tuple(parent) in seen or any(each in seen for each in before)
         if len(number) == 1:
             balance += 1 if candidate.whole else -1

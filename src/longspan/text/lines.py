@@ -1,4 +1,4 @@
-"""The lines around a place in a text, within the reach of a heading: each question takes constant time."""
+"""The lines of a text. Those around a place are looked at within the reach of a heading, in constant time."""
 
 from longspan.text.files.parsed import LONGEST_HEADING
 
@@ -37,3 +37,17 @@ def blank_after(text: str, end: int) -> bool:
     """Whether the line ends at `end`, and the next one is blank."""
     after = text[end : end + LONGEST_HEADING].lstrip(" \t\r.:")
     return after[:1] in ("\n", "") and after[1:].lstrip(" \t\r\f")[:1] in ("\n", "")
+
+
+def has_longer_line(text: str, most: int) -> bool:
+    """Whether a line has more than `most` characters.
+
+    >>> has_longer_line("abc\\nab", 3), has_longer_line("abc\\nabcd", 3)
+    (False, True)
+    """
+    start = 0
+    while start + most < len(text):
+        start = text.rfind("\n", start, start + most + 1) + 1
+        if not start:
+            return True
+    return False

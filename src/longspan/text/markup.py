@@ -60,6 +60,8 @@ def equals_signs(text: str) -> list[Heading]:
     >>> equals_signs("A\\n\\n = = Rome = = \\n\\n= = = Baths = = =\\n")
     [Heading(start=4, level=1, text='Rome'), Heading(start=19, level=2, text='Baths')]
     """
+    if "=" not in text:
+        return []
     signs = [(match, match[1].count("=")) for match in islice(_EQUALS.finditer("\n" + text), MOST_HEADINGS)]
     least = min((count for _, count in signs), default=1)
     return [Heading(match.start(1) - 1, count - least + 1, as_heading(match[2])) for match, count in signs]

@@ -2,7 +2,8 @@
 
 import re
 from bisect import bisect_left, bisect_right
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
+from functools import cached_property
 from itertools import pairwise
 from typing import NamedTuple
 
@@ -18,15 +19,20 @@ SENTENCE = re.compile(r"(?<=[.!?…])[\"'”’)\]]*\s+|(?<=[。！？])|\n")
 
 LONGEST = 560
 """The most characters of a passage of an index: what a reader takes in at a glance."""
-_BREAKS = (
-    (2, re.compile(r"[.!?…][\"'”’)\]]*\s+"), ""),
-    (2, re.compile("[。！？]"), "。"),
-    (2, re.compile(r"\n"), "\n"),
-    (3, re.compile(r"\n[^\S\n]*\n\s*"), "\n"),
-    (3, re.compile(r"\f"), "\f"),
-    (3, re.compile(r"\n(?=#{1,6} )"), "\n#"),
+_SENTENCES = (
+    (re.compile(r"[.!?…][\"'”’)\]]*\s+"), ""),
+    (re.compile("[。！？]"), "。"),
+    (re.compile(r"\n"), "\n"),
 )
-"""What a cut is worth behind each of these, and what a text must hold for them to be sought."""
+_PARAGRAPHS = (
+    (re.compile(r"\n[^\S\n]*\n\s*"), "\n"),
+    (re.compile(r"\f"), "\f"),
+    (re.compile(r"\n(?=#{1,6} )"), "\n#"),
+)
+"""What ends a sentence or line, or a paragraph, and what a text must hold for it to be sought."""
+_REACH = 32
+_INSIDE = re.compile(r"[\"'”’)\]]*\s*")
+"""What a match of _SENTENCES may hold behind its first character."""
 
 
 class Passage(NamedTuple):
@@ -73,14 +79,10 @@ def tile(text: str, headings: Iterable[int] = (), most: int = LONGEST) -> list[i
     >>> tile("One two. Three four. Five six.", most=22)
     [0, 21]
     """
-    if not text.strip():
+    if not text or text.isspace():
         return []
-    worth: dict[int, int] = {}
-    for value, pattern, mark in _BREAKS:
-        if mark in text:
-            worth |= dict.fromkeys([match.end() for match in pattern.finditer(text)], value)
-    worth |= dict.fromkeys(headings, 4)
-    places = sorted(worth)
+    worth = dict.fromkeys(_ends(text, _PARAGRAPHS), 3) | dict.fromkeys(headings, 4)
+    places, sentences = sorted(worth), _Sentences(text)
     least, usual, end = most * 2 // 5, most * 4 // 5, len(text.rstrip())
     starts = [0]
     while end - starts[-1] > most:
@@ -89,10 +91,40 @@ def tile(text: str, headings: Iterable[int] = (), most: int = LONGEST) -> list[i
         near = places[bisect_left(places, low) : bisect_right(places, high)]
         if near:
             cut = max([(worth[place] - abs(place - goal) / (4 * most), place) for place in near])[1]
+        elif near := sentences.between(low, high):
+            cut = max([(-abs(place - goal), place) for place in near])[1]
         else:
             cut = max(text.rfind(" ", low, high), text.rfind("\t", low, high)) + 1 or high
         starts.append(cut)
     return starts
+
+
+class _Sentences:
+    """Where sentences and lines end, sought only where paragraphs do not."""
+
+    def __init__(self, text: str) -> None:
+        self._text = text
+        self._patterns = [pattern for pattern, mark in _SENTENCES if mark in text]
+
+    def between(self, low: int, high: int) -> list[int]:
+        """The ends from `low` to `high`."""
+        begin = max(0, low - _REACH)
+        if _INSIDE.fullmatch(self._text, begin, low):  # a match may have begun before
+            return self._all[bisect_left(self._all, low) : bisect_right(self._all, high)]
+        ends = [
+            match.end() for each in self._patterns for match in each.finditer(self._text, begin, high + 1)
+        ]
+        return [place for place in ends if low <= place <= high]
+
+    @cached_property
+    def _all(self) -> list[int]:
+        return sorted(_ends(self._text, _SENTENCES))
+
+
+def _ends(text: str, patterns: Sequence[tuple[re.Pattern[str], str]]) -> set[int]:
+    """Where the matches of some patterns end, each sought if the text holds its mark."""
+    sought = [pattern for pattern, mark in patterns if mark in text]
+    return {match.end() for pattern in sought for match in pattern.finditer(text)}
 
 
 def _boundaries(text: str, offsets: IntArray) -> FloatArray:

@@ -25,7 +25,7 @@ MOST_WORDS = 14
 HEAD = 4000
 """Characters at the beginning of a text among which its title is sought."""
 MOST_PARAGRAPHS = 6
-LEADERS = ("...", ". . .", "…", "___", "\t")
+_LEADERS = re.compile(r"\.\.\.|\. \. \.|…|___|\t")
 """What leads to a page number, or leaves room to write."""
 _PAGE = re.compile(r"[ \t]{2}\d{1,4}\Z")
 _NEXT = re.compile(r" \d{1,3} (?:Section|SECTION|Article|ARTICLE) [0-9IVX]")
@@ -36,13 +36,14 @@ _UNTIL_STOP = re.compile(
 )
 
 _PARAGRAPH = re.compile(r"[^\n]*\S[^\n]*(?:\n[^\n]*\S[^\n]*)*")
-_DECLARED = re.compile(r"(?:^|\n)(?:Title: |The Project Gutenberg EBook of )([^\n]{2,200})")
+# These two begin with a character, for which the engine scans fast.
+_DECLARED = re.compile(r"\n(?:Title: |The Project Gutenberg EBook of )([^\n]{2,200})")
+_THIS = re.compile(r"T(?<=\bT)(?:HIS|his) ([A-Z][\w ,&'’/-]{5,90})")
 _LABEL = re.compile(
     r"(?i:\d* ?exhibit|ex[ -]|contents|table of|confidential|draft|abstract|introduction|by |page |source:"
     r"|\W*execution|\W*portions|\[|\(|\d+\W*$)"
 )
 _CHAPTER = re.compile(r"(?i:chapter|book|part|volume|prologue|article|section|preface)\b")
-_THIS = re.compile(r"\bT(?:HIS|his) ([A-Z][\w ,&'’/-]{5,90})")
 
 
 def is_title(line: str) -> bool:
@@ -54,11 +55,10 @@ def is_title(line: str) -> bool:
     words = line.lstrip("\"“‘'").split()
     if not 0 < len(words) <= MOST_WORDS or not words[0][0].isupper() or not OF_SENTENCES.isdisjoint(words):
         return False
-    weighty = [
-        word for word in (word.strip("\"'“”‘’()[],;:.") for word in words) if word.lower() not in SMALL
-    ]
+    bare = [word.strip("\"'“”‘’()[],;:.") for word in words]
+    weighty = [word for word in bare if word.lower() not in SMALL]
     letters = [word for word in weighty if word[:1].isalpha()]
-    high = sum(not word[0].islower() for word in letters)
+    high = len([word for word in letters if not word[0].islower()])
     return bool(letters) and len(letters) >= 0.6 * len(weighty) and high >= 0.75 * len(letters)
 
 
@@ -97,7 +97,8 @@ def is_listing(line: str) -> bool:
     >>> is_listing("1. Fees ........ 3"), is_listing("1. Fees    3"), is_listing("1. Fees")
     (True, True, False)
     """
-    return any(mark in line for mark in LEADERS) or bool(_PAGE.search(line[-6:]) or _NEXT.search(line))
+    numbered = line[-1:].isdecimal() and _PAGE.search(line[-6:])
+    return bool(numbered or _LEADERS.search(line) or _NEXT.search(line))
 
 
 def run_in(line: str) -> str:
@@ -123,7 +124,7 @@ def title_of(text: str) -> str | None:
     'SUPPLY AGREEMENT'
     """
     head = text[:HEAD]
-    if match := _DECLARED.search(head):
+    if match := _DECLARED.search("\n" + head):
         return as_title(match[1])
     paragraphs = _PARAGRAPH.findall(head)[:-1]  # something must stand under a title
     if "Request for Comments" in head:

@@ -2,7 +2,6 @@
 
 import json
 import os
-from collections.abc import Iterable, Iterator
 from pathlib import Path
 
 import numpy as np
@@ -17,7 +16,7 @@ from longspan.search.index import TOKENS, Index
 from longspan.search.passages import QueryVectors, encode, encode_query
 from longspan.search.records import Entry
 from longspan.search.update import digest
-from longspan.text.documents import Document, read_many
+from longspan.text.documents import Document, Limits, read
 from longspan.text.passages import LONGEST
 from unit.search.folders import by_words, filled, text, tiny, written
 
@@ -172,12 +171,10 @@ def test_pages_lines_and_sections_are_those_of_the_passage_and_of_its_answer(
     content = f"{begin}\n\n{behind}"
     page = content.index("The zebra")
 
-    def paged(paths: Iterable[Path], *, ocr: bool) -> Iterator[Document]:
-        for document in read_many(paths, ocr=ocr):
-            assert isinstance(document, Document)
-            yield Document(**vars(document) | {"pages": (0, page)})
+    def paged(path: Path, *, limits: Limits, ocr: bool) -> Document:
+        return Document(**vars(read(path, limits=limits, ocr=ocr)) | {"pages": (0, page)})
 
-    monkeypatch.setattr(writer, "read_many", paged)
+    monkeypatch.setattr("longspan.text.documents.read", paged)
     index = by_words(tmp_path, {"lease.md": content})
     hit = index.search("How much does the zebra pay?")[0]
     assert hit.answer == "The zebra pays 700 dollars on Monday."

@@ -5,6 +5,7 @@ import io
 import os
 import sys
 from collections.abc import Callable
+from operator import length_hint
 from pathlib import Path
 
 import pytest
@@ -12,7 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from longspan.errors import DocumentError, InputError
-from longspan.text.documents import Document, Limits, read, read_many
+from longspan.text.documents import Document, Limits, read, read_each, read_many
 from longspan.text.files import parsed, pdf, plain
 from unit.text import files
 
@@ -178,6 +179,15 @@ def test_many_files_come_in_order_with_errors_in_their_places(saved: Save, tmp_p
     assert isinstance(found[5], DocumentError)
     texts = [item.text for item in found if isinstance(item, Document)]
     assert texts == [str(i) for i in range(12)]
+
+
+@pytest.mark.parametrize(("ahead", "begun"), [(0, 5), (1 << 20, 12)])
+def test_files_are_read_ahead_by_their_sizes(saved: Save, ahead: int, begun: int) -> None:
+    paths = iter([saved(f"{i}.txt", str(i)) for i in range(12)])
+    results = read_each(paths, len, ahead=ahead)
+    assert next(results) == 1
+    assert length_hint(paths) == 12 - begun
+    assert list(results) == [1] * 9 + [2] * 2
 
 
 def test_nothing_in_the_current_folder_is_run(

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from longspan.text.passages import LONGEST, tile
+from longspan.text.passages import LONGEST, _Sentences, tile
 
 TEXTS = st.text(max_size=400) | st.text("ab .!?\n\t\f。…#\u2028é", max_size=900)
 
@@ -52,3 +52,11 @@ def test_cuts_stand_between_paragraphs_then_sentences_then_words() -> None:
     assert all(part.endswith(". ") for part in pieces(sentence * 90, tile(sentence * 90)))
     words = "word " * 900
     assert all(part.endswith(" ") for part in pieces(words, tile(words)))
+
+
+@given(st.text("a.\"'\n \u2028。！", max_size=300), st.integers(0, 300), st.integers(0, 99))
+def test_sentences_sought_between_two_places_end_where_those_of_the_whole_text_do(
+    text: str, low: int, size: int
+) -> None:
+    ends = [place for place in _Sentences(text)._all if low <= place <= low + size]
+    assert sorted(set(_Sentences(text).between(low, low + size))) == ends
