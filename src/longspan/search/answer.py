@@ -43,9 +43,13 @@ def sentences(text: str) -> list[tuple[int, int]]:
 
 
 def answering_sentence(
-    text: str, query: "Signals", document: int, tokens: tuple[IntArray, FloatArray] | None = None
+    text: str,
+    query: "Signals",
+    document: int,
+    tokens: tuple[IntArray, FloatArray] | None = None,
+    headings: Sequence[str] = (),
 ) -> tuple[int, int]:
-    """Where the sentence that answers best begins and ends.
+    """Where the sentence that answers best begins and ends; none of the `headings` if there is another.
 
     Each word of the query counts as it is rare inside of the document. `tokens` are the places (n,) of the
     tokens of the text, and their products (n, Q) with those of the query; without, words must be the same.
@@ -64,7 +68,9 @@ def answering_sentence(
         np.maximum.at(maxima, owner, products)
         scores = maxima @ weights / weights.sum()
     wanted = np.array([wants(query.text, text[a:b]) for a, b in spans])
-    return spans[int(np.argmax(scores + 0.1 * wanted))]
+    titles = [heading.split() for heading in headings]
+    heading = np.array([text[a:b].split() in titles for a, b in spans])
+    return spans[int(np.argmax(scores + 0.1 * wanted - 9.0 * heading))]
 
 
 def token_weights(query: "Signals", rarity: FloatArray) -> FloatArray:

@@ -142,7 +142,8 @@ class View:
         text = passage.text.strip()
         start = passage.start + len(passage.text) - len(passage.text.lstrip())
         tokens = self._tokens(row, passage.text, start - passage.start, query)
-        begin, end = answering_sentence(text, query, int(self.owner[row]), tokens)
+        headings = passage.section.split("\n")
+        begin, end = answering_sentence(text, query, int(self.owner[row]), tokens, headings)
         pages = numbers(entry.pages)
         line = passage.line + passage.text[: start - passage.start].count("\n")
         dense = None

@@ -22,17 +22,19 @@ LONGEST = 560
 _SENTENCES = (
     (re.compile(r"[.!?…][\"'”’)\]]*\s+"), ""),
     (re.compile("[。！？]"), "。"),
-    (re.compile(r"\n"), "\n"),
 )
+_LINES = ((re.compile(r"\n"), "\n"),)
 _PARAGRAPHS = (
     (re.compile(r"\n[^\S\n]*\n\s*"), "\n"),
     (re.compile(r"\f"), "\f"),
     (re.compile(r"\n(?=#{1,6} )"), "\n#"),
 )
-"""What ends a sentence or line, or a paragraph, and what a text must hold for it to be sought."""
+"""What ends a sentence, a line or a paragraph, and what a text must hold for it to be sought."""
 _REACH = 32
 _INSIDE = re.compile(r"[\"'”’)\]]*\s*")
 """What a match of _SENTENCES may hold behind its first character."""
+_WRAPPED = 100
+"""The most characters of almost every line of a text whose sentences run over several lines."""
 
 
 class Passage(NamedTuple):
@@ -74,7 +76,8 @@ def tile(text: str, headings: Iterable[int] = (), most: int = LONGEST) -> list[i
     """Where passages of at most `most` characters begin, cut at the best boundary in reach.
 
     Together they are the whole text, white space included: each ends where the next begins. `headings` are
-    places where a section begins, the best of all boundaries. A text of white space has no passages.
+    places where a section begins, the best of all boundaries. A line ends as well as a sentence does, unless
+    sentences run over several lines. A text of white space has no passages.
 
     >>> tile("One two. Three four. Five six.", most=22)
     [0, 21]
@@ -82,7 +85,10 @@ def tile(text: str, headings: Iterable[int] = (), most: int = LONGEST) -> list[i
     if not text or text.isspace():
         return []
     worth = dict.fromkeys(_ends(text, _PARAGRAPHS), 3) | dict.fromkeys(headings, 4)
-    places, sentences = sorted(worth), _Sentences(text)
+    places = sorted(worth)
+    wrapped = _is_wrapped(text)
+    sentences = _Ends(text, _SENTENCES if wrapped else _SENTENCES + _LINES)
+    lines = _Ends(text, _LINES if wrapped else ())
     least, usual, end = most * 2 // 5, most * 4 // 5, len(text.rstrip())
     starts = [0]
     while end - starts[-1] > most:
@@ -91,7 +97,7 @@ def tile(text: str, headings: Iterable[int] = (), most: int = LONGEST) -> list[i
         near = places[bisect_left(places, low) : bisect_right(places, high)]
         if near:
             cut = max([(worth[place] - abs(place - goal) / (4 * most), place) for place in near])[1]
-        elif near := sentences.between(low, high):
+        elif near := sentences.between(low, high) or lines.between(low, high):
             cut = max([(-abs(place - goal), place) for place in near])[1]
         else:
             cut = max(text.rfind(" ", low, high), text.rfind("\t", low, high)) + 1 or high
@@ -99,12 +105,22 @@ def tile(text: str, headings: Iterable[int] = (), most: int = LONGEST) -> list[i
     return starts
 
 
-class _Sentences:
-    """Where sentences and lines end, sought only where paragraphs do not."""
+def _is_wrapped(text: str) -> bool:
+    """Whether sentences run over several lines, as in a text for a terminal.
 
-    def __init__(self, text: str) -> None:
+    >>> _is_wrapped("A sentence that is long\\nends below. " * 9), _is_wrapped("Short.\\n" + "Long. " * 30)
+    (True, False)
+    """
+    lines = text.split("\n")
+    return sum(len(line) > _WRAPPED for line in lines) * 50 <= len(lines)
+
+
+class _Ends:
+    """Where sentences or lines end, sought only where paragraphs do not."""
+
+    def __init__(self, text: str, patterns: Sequence[tuple[re.Pattern[str], str]]) -> None:
         self._text = text
-        self._patterns = [pattern for pattern, mark in _SENTENCES if mark in text]
+        self._patterns = [(pattern, mark) for pattern, mark in patterns if mark in text]
 
     def between(self, low: int, high: int) -> list[int]:
         """The ends from `low` to `high`."""
@@ -112,13 +128,13 @@ class _Sentences:
         if _INSIDE.fullmatch(self._text, begin, low):  # a match may have begun before
             return self._all[bisect_left(self._all, low) : bisect_right(self._all, high)]
         ends = [
-            match.end() for each in self._patterns for match in each.finditer(self._text, begin, high + 1)
+            match.end() for each, _ in self._patterns for match in each.finditer(self._text, begin, high + 1)
         ]
         return [place for place in ends if low <= place <= high]
 
     @cached_property
     def _all(self) -> list[int]:
-        return sorted(_ends(self._text, _SENTENCES))
+        return sorted(_ends(self._text, self._patterns))
 
 
 def _ends(text: str, patterns: Sequence[tuple[re.Pattern[str], str]]) -> set[int]:

@@ -1,5 +1,7 @@
 """The answering sentence: which it is, and that sentences are what people call so."""
 
+from pathlib import Path
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -30,6 +32,12 @@ def index(tmp_path_factory: pytest.TempPathFactory) -> Index:
 )
 def test_the_sentence_that_says_what_is_asked_is_the_answer(index: Index, question: str, answer: str) -> None:
     assert index.search(question)[0].answer == answer
+
+
+def test_a_heading_is_not_the_answer(tmp_path: Path) -> None:
+    text = "1. Rent of the house\n\nIt is 900 dollars a month, due on the first.\n\n2. Dogs\n\nAll are welcome."
+    hits = by_words(tmp_path, {"lease.txt": text}).search("What is the rent of the house?")
+    assert hits[0].answer == "It is 900 dollars a month, due on the first."
 
 
 @given(st.text(max_size=200) | st.text("ab. !?\n…。;\"')1", max_size=200))

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from longspan.text.passages import LONGEST, _Sentences, tile
+from longspan.text.passages import _LINES, _SENTENCES, LONGEST, _Ends, tile
 
 TEXTS = st.text(max_size=400) | st.text("ab .!?\n\t\f。…#\u2028é", max_size=900)
 
@@ -58,5 +58,14 @@ def test_cuts_stand_between_paragraphs_then_sentences_then_words() -> None:
 def test_sentences_sought_between_two_places_end_where_those_of_the_whole_text_do(
     text: str, low: int, size: int
 ) -> None:
-    ends = [place for place in _Sentences(text)._all if low <= place <= low + size]
-    assert sorted(set(_Sentences(text).between(low, low + size))) == ends
+    sought = _Ends(text, _SENTENCES + _LINES)
+    ends = [place for place in sought._all if low <= place <= low + size]
+    assert sorted(set(sought.between(low, low + size))) == ends
+
+
+def test_a_passage_of_wrapped_lines_ends_with_a_sentence() -> None:
+    sentence = "The road went on and on over hills and rivers\nand through the towns that lay between them. "
+    wrapped = sentence * 30
+    assert all(piece.endswith("them. ") for piece in pieces(wrapped, tile(wrapped))[:-1])
+    listed = "Apples from the garden\nPears from the market in the old town\n" * 40
+    assert all(piece.endswith("\n") for piece in pieces(listed, tile(listed))[:-1])
