@@ -1,6 +1,6 @@
 """Ranking: what words, vectors and tokens say of a query, weighed for passages and for documents."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
@@ -60,7 +60,7 @@ def passages(view: "View", query: Signals, allowed: BoolArray, top: int, mode: s
     return Ranking(best(rows, likely, top), confidence)
 
 
-def _likelihood(features: dict[str, FloatArray], read: BoolArray, kind: str) -> tuple[FloatArray, float]:
+def _likelihood(features: Mapping[str, FloatArray], read: BoolArray, kind: str) -> tuple[FloatArray, float]:
     """How likely each candidate answers, and one of them: words decide between those `read` and others."""
     if read.all():
         return fusion.likelihood(features, kind)

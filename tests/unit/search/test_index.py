@@ -425,6 +425,6 @@ def test_a_query_may_be_a_page_long(shared: Index, monkeypatch: pytest.MonkeyPat
     query = " ".join(f"word{i} river" for i in range(700))
     hits = shared.search(query, top=5)
     monkeypatch.setattr("longspan.search.rank.PRODUCTS", 1000)
-    assert [(hit.start, hit.score) for hit in shared.search(query, top=5)] == [
-        (hit.start, pytest.approx(hit.score)) for hit in hits
-    ]
+    again = shared.search(query, top=5)
+    assert [hit.start for hit in again] == [hit.start for hit in hits]
+    assert [hit.score for hit in again] == pytest.approx([hit.score for hit in hits])
