@@ -1,5 +1,6 @@
 """The database of an index: one SQLite file, all-or-nothing changes, and errors that say what to do."""
 
+import re
 import sqlite3
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
@@ -13,6 +14,8 @@ Value: TypeAlias = str | bytes | int | float | None
 """What a column may hold."""
 SCHEMA = "4"
 NAME = "index.sqlite"
+FLAT = re.compile(r"(vectors|tokens|fine|parts)-\d+\.(bin|f16|f32)")
+"""The names of flat files, those of earlier schemas too."""
 TIMEOUT = 30.0
 """Seconds to wait while another process writes."""
 PAGE = 1 << 14
@@ -42,7 +45,8 @@ META = "CREATE TABLE meta (key TEXT PRIMARY KEY, value TEXT NOT NULL) WITHOUT RO
 
 def _is_free(folder: Path) -> bool:
     """Whether a folder is empty, but for what a discarded index may leave behind."""
-    return all(path.name == LOCK for path in folder.iterdir())
+    names = {path.name for path in folder.iterdir()}
+    return not names or (LOCK in names and all(FLAT.fullmatch(name) for name in names - {LOCK}))
 
 
 def damaged(folder: Path, reason: str) -> CheckpointError:

@@ -19,7 +19,7 @@ from typing import Any
 
 import numpy as np
 
-from longspan.search.database import NAME, TABLES, Database, damaged
+from longspan.search.database import FLAT, NAME, TABLES, Database, damaged
 from longspan.search.records import COLUMNS, Entry, File, Row, Tables, checksum
 from longspan.search.words import Postings, postings, stems, unpack, words_of
 from longspan.shapes import ByteArray, FloatArray
@@ -36,9 +36,9 @@ class Store:
 
     @staticmethod
     def discard(folder: Path) -> None:
-        """Delete the files of an index, damaged or not, and no other files."""
-        for path in [folder / NAME, folder / f"{NAME}-journal", *_flat_files(folder)]:
-            path.unlink(missing_ok=True)
+        """Delete the files of an index of any schema, damaged or not, and no other files."""
+        for path in [*_flat_files(folder), folder / f"{NAME}-journal", folder / NAME]:
+            path.unlink(missing_ok=True)  # the database last: while it is there, the folder is an index
 
     def clear(self) -> None:
         """Forget everything, the model too; readers at work see either all or nothing."""
@@ -261,4 +261,4 @@ def names_of(files: Sequence[File]) -> list[tuple[File, set[str]]]:
 
 
 def _flat_files(folder: Path) -> list[Path]:
-    return [path for name in FILES for path in folder.glob(f"{name}-*.bin")]
+    return [path for path in folder.iterdir() if FLAT.fullmatch(path.name)]

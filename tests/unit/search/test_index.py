@@ -14,6 +14,7 @@ from longspan.search import writer
 from longspan.search.index import TOKENS, Index
 from longspan.search.passages import encode, encode_query
 from longspan.search.records import Entry
+from longspan.search.store import Store
 from longspan.search.update import digest
 from longspan.text.documents import Document, read_many
 from longspan.text.passages import LONGEST
@@ -383,6 +384,25 @@ def test_a_rebuilt_index_may_stand_where_a_discarded_one_stood(docs: Path, index
     index.close()
     index._store.discard(index.folder)
     assert Index.open(index.folder, tiny()).add(docs).added == 4
+
+
+def test_what_earlier_schemas_wrote_is_discarded_and_nothing_else(tmp_path: Path) -> None:
+    ours = ["index.sqlite", "index.sqlite-journal", "vectors-0.f32", "vectors-12.f16", "fine-12.f16"]
+    ours += ["parts-3.bin", "vectors-7.bin", "tokens-7.bin"]
+    theirs = ["vectors-mine.bin", "my-vectors-0.bin", "fine-1.f16.txt", "index.sqlite.old"]
+    folder = written(tmp_path / "index", dict.fromkeys([*ours, *theirs], ""))
+    Store.discard(folder)
+    assert sorted(path.name for path in folder.iterdir()) == sorted(theirs)
+
+
+def test_a_folder_whose_index_was_only_partly_discarded_can_be_used(tmp_path: Path) -> None:
+    folder = written(tmp_path / "index", {"index.lock": "", "vectors-0.f16": "", "fine-0.f16": ""})
+    with Index.open(folder) as index:
+        index.add(filled(tmp_path / "docs"), vectors=False)
+        index.clear()
+    assert sorted(path.name for path in folder.iterdir()) == ["index.lock", "index.sqlite"]
+    with pytest.raises(InputError, match="an empty folder or a new one"):
+        Index.open(written(tmp_path / "foreign", {"vectors-0.f16": ""}))
 
 
 @pytest.mark.parametrize("harm", ["garbage", "cut", "vectors", "gone"])
