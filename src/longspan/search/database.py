@@ -67,6 +67,7 @@ class Database:
         folder.mkdir(parents=True, exist_ok=True)
         with self._guarded():
             self._db = sqlite3.connect(path, timeout=TIMEOUT, isolation_level=None)
+            self.do("PRAGMA cache_spill = OFF")  # to write before the end would shut out readers
             if fresh or not self.rows("SELECT 1 FROM sqlite_master"):  # killed within the first transaction
                 self.do(f"PRAGMA page_size = {PAGE}")
                 self._create()

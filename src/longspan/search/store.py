@@ -44,7 +44,7 @@ class Store:
         """Forget everything, the model too; readers at work see either all or nothing."""
         with self.db.transaction():
             for table in TABLES:
-                self.db.do(f"DELETE FROM {table} WHERE true")
+                self.db.do(f"DELETE FROM {table}")
             generation = self.db.number("generation") + 1
             self.db.do("DELETE FROM meta WHERE key != 'schema'")
             self.db.put(rows="0", tokens="0", generation=str(generation), parts="0")

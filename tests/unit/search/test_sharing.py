@@ -13,6 +13,7 @@ from longspan.errors import LongspanError
 from longspan.search.compaction import compact, verify
 from longspan.search.index import Index
 from longspan.search.lock import Busy, writing
+from longspan.search.records import Entry, Row
 from longspan.search.store import Store
 from unit.search.folders import filled, stored, text, tiny
 
@@ -113,6 +114,20 @@ def test_readers_see_whole_states_while_rows_move(tmp_path: Path) -> None:
         writer.join()
     assert moves[-1] > 5
     verify(Store(folder))
+
+
+def test_readers_are_not_shut_out_while_a_large_transaction_is_open(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("longspan.search.database.TIMEOUT", 0.1)
+    writer = Store(tmp_path / "index")
+    stored(writer, "small", ["river bank"])
+    large = [Row(0, 1, "", f"river {number} " + "deep " * 4000) for number in range(500)]
+    early = Index.open(tmp_path / "index")
+    with writer.db.transaction():
+        writer.add([(Entry(digest=b"large", title="large"), large)])
+        for index in (early, Index.open(tmp_path / "index")):
+            assert len(index.search("river", mode="bm25")) == 1
 
 
 def test_an_index_that_cannot_be_written_can_be_searched(
