@@ -3,7 +3,7 @@
 import re
 import sqlite3
 from collections.abc import Iterable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any, TypeAlias
 
@@ -22,6 +22,8 @@ PAGE = 1 << 14
 """Bytes of a page of the database: large ones suit postings."""
 POSTINGS = """CREATE TABLE postings (
     term TEXT NOT NULL, slot INTEGER NOT NULL, data BLOB NOT NULL, PRIMARY KEY (term, slot)) WITHOUT ROWID"""
+NEW_POSTINGS = "new_postings"
+"""The table in which they are joined."""
 TABLES = {
     "files": """CREATE TABLE files (
     id INTEGER PRIMARY KEY, path BLOB NOT NULL UNIQUE, size INTEGER NOT NULL, mtime INTEGER NOT NULL,
@@ -116,6 +118,11 @@ class Database:
                 if self._db.in_transaction:
                     self._db.execute("ROLLBACK")
                 raise
+
+    def shrink(self) -> None:
+        """Give unused space back to the disk, if that is possible now."""
+        with suppress(sqlite3.DatabaseError):  # others read, or the disk is full
+            self._db.execute("VACUUM")
 
     @contextmanager
     def snapshot(self) -> Iterator[None]:

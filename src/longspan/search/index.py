@@ -129,7 +129,7 @@ class Index:
             writer.add_words(roots, ocr=ocr)
             if vectors:
                 writer.embed(lambda: self.reader, self.tokens)
-            if report.removed or report.changed or report.n_tokens:
+            if report.added or report.removed or report.changed or report.n_tokens:
                 compact(self._store)
         report.seconds = time.perf_counter() - began
         return report

@@ -110,6 +110,7 @@ def check_finished(folder: Path) -> None:
     names = [file.path.name for file in store.files()]
     assert names == ["1 twin", "3", "3 twin", "5", "5 twin", "moved"]
     assert not store.pending()
+    assert not store.db.rows("SELECT 1 FROM sqlite_master WHERE name = 'new_postings'")
     assert sorted(path.name for path in folder.glob("*.bin")) == ["tokens-1.bin", "vectors-1.bin"]
     assert len(Index.open(folder).search("river", top=200, mode="bm25")) == 120
 
