@@ -1,6 +1,8 @@
 """One index, several users: writers take turns, readers see whole states, also where they cannot write."""
 
+import errno
 import os
+import re
 import subprocess
 import sys
 import threading
@@ -64,6 +66,32 @@ def test_a_writer_keeps_others_out_until_it_is_done_or_fails(tmp_path: Path) -> 
         fail()
     with writing(tmp_path, 0):
         pass
+
+
+@pytest.mark.parametrize("code", [errno.ENOLCK, errno.ENOTSUP, errno.EIO])
+def test_a_folder_without_locks_is_an_error_and_not_waited_for(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, code: int
+) -> None:
+    fcntl = pytest.importorskip("fcntl")
+
+    def refuse(file: int, operation: int) -> None:
+        raise OSError(code, os.strerror(code))
+
+    monkeypatch.setattr(fcntl, "flock", refuse)
+    reason = rf"`{re.escape(str(tmp_path))}` cannot be locked: {os.strerror(code)}\. Keep it on a disk"
+    with pytest.raises(LongspanError, match=reason), writing(tmp_path, 1):
+        pytest.fail("not locked")
+
+
+def test_no_writer_goes_on_without_a_lock_that_it_might_have_had(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def exhausted(path: object, *rest: object) -> int:
+        raise OSError(errno.EMFILE, "Too many open files")
+
+    monkeypatch.setattr(os, "open", exhausted)
+    with pytest.raises(LongspanError, match="cannot be locked: Too many open files"), writing(tmp_path):
+        pytest.fail("not locked")
 
 
 def test_two_open_indexes_see_what_either_writes(tmp_path: Path) -> None:
