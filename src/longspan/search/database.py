@@ -57,6 +57,12 @@ def damaged(folder: Path, reason: str) -> CheckpointError:
     return CheckpointError(f"The index `{folder}` is damaged: {reason}. {repair}")
 
 
+def unusable(folder: Path, reason: object, *, full: bool = False) -> LongspanError:
+    """The error for an index that cannot be read or written, though nothing is wrong with it."""
+    repair = " Make room on the disk and run this again: what was done is kept." if full else ""
+    return LongspanError(f"The index `{folder}` cannot be used: {reason}.{repair}")
+
+
 class Database:
     """The database in a folder; both are created if they do not exist."""
 
@@ -103,7 +109,7 @@ class Database:
             if name.startswith(("SQLITE_BUSY", "SQLITE_LOCKED")):
                 raise LongspanError(f"The index `{self.folder}` is in use by another process.") from error
             if name.startswith(("SQLITE_READONLY", "SQLITE_FULL", "SQLITE_IOERR", "SQLITE_CANTOPEN")):
-                raise LongspanError(f"The index `{self.folder}` cannot be used: {error}.") from error
+                raise unusable(self.folder, error, full=name == "SQLITE_FULL") from error
             raise damaged(self.folder, str(error)) from error
 
     @contextmanager

@@ -7,6 +7,7 @@ leaves dead rows behind; when there are too many, the live ones move to new file
 in place of the old. Postings are written in parts, one for each transaction; many parts are joined.
 """
 
+import errno
 import os
 import zlib
 from collections.abc import Iterable, Iterator, Sequence
@@ -19,7 +20,7 @@ from typing import Any
 
 import numpy as np
 
-from longspan.search.database import FLAT, NAME, NEW_POSTINGS, TABLES, Database, damaged
+from longspan.search.database import FLAT, NAME, NEW_POSTINGS, TABLES, Database, damaged, unusable
 from longspan.search.records import COLUMNS, Entry, File, Row, Tables, checksum
 from longspan.search.words import Postings, postings, stems, unpack, words_of
 from longspan.shapes import ByteArray, FloatArray
@@ -232,12 +233,16 @@ class Store:
         """Write rows of `width` bytes to a flat file, and wait until they are on the disk."""
         if not width:
             return
-        with open(path, "r+b" if path.exists() else "w+b") as out:
-            for row, data in pieces:
-                out.seek(row * width)
-                out.write(data)
-            out.flush()
-            os.fsync(out.fileno())
+        try:
+            with open(path, "r+b" if path.exists() else "w+b") as out:
+                for row, data in pieces:
+                    out.seek(row * width)
+                    out.write(data)
+                out.flush()
+                os.fsync(out.fileno())
+        except OSError as error:
+            full = error.errno in (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
+            raise unusable(self.folder, error.strerror, full=full) from error
 
     def tidy(self) -> None:
         """Delete what nothing refers to: files of other generations, and what a killed process left."""
