@@ -76,6 +76,7 @@ class Database:
         with self._guarded():
             self._db = sqlite3.connect(path, timeout=TIMEOUT, isolation_level=None)
             self.do("PRAGMA cache_spill = OFF")  # to write before the end would shut out readers
+            self.rows("PRAGMA secure_delete = FAST")  # no page is loaded only to be emptied
             if fresh or not self.rows("SELECT 1 FROM sqlite_master"):  # killed within the first transaction
                 self.do(f"PRAGMA page_size = {PAGE}")
                 self._create()

@@ -138,6 +138,14 @@ def test_what_a_killed_compaction_left_does_not_come_back_when_all_is_cleared(
     verify(store)
 
 
+def test_a_table_is_emptied_without_its_pages_being_read_into_memory(store: Store) -> None:
+    stored(store, "large", ["river " * 5000] * 100)
+    with store.db.transaction():
+        store.db.do("DELETE FROM passages")
+        journal = store.folder / "index.sqlite-journal"  # the pages that were changed, as they were
+        assert journal.stat().st_size < store.sizes()["text and words"] / 10
+
+
 def test_all_is_cleared_where_space_cannot_be_given_back(store: Store) -> None:
     stored(store, "old", ["river"] * 3, width=8)
     statement = store.db.do("SELECT * FROM sqlite_master")
