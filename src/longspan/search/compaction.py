@@ -2,11 +2,12 @@
 
 import os
 import zlib
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
 
 import numpy as np
 
-from longspan.search.database import NAME, POSTINGS, damaged
+from longspan.search.database import NAME, NEW_POSTINGS, POSTINGS, damaged
 from longspan.search.records import Entry, checksum, numbers
 from longspan.search.store import FILES, Store, names_of
 from longspan.search.words import MAX_COUNT, pack
@@ -18,55 +19,99 @@ PARTS = 128
 """How many parts postings may have before they are joined."""
 PART = 1 << 24
 """Rows that one part of the postings can number."""
+BATCH = 1 << 26
+"""Bytes of postings that are joined in one transaction, which holds them in memory."""
 
 
 def compact(store: Store) -> None:
-    """Move the live rows together if too many are dead, and delete files that nothing refers to."""
-    with store.db.transaction():
-        entries, rows, generation = store.entries(), store.db.number("rows"), store.db.number("generation")
-        live = sum(entry.passages + 1 for entry in entries)
-        if rows - live > WASTE * rows or store.db.number("parts") > PARTS:
-            generation += 1
-            _move(store, entries, rows, generation)
-            store.db.put(rows=str(live), generation=str(generation), parts="1")
-    store.tidy(generation)
+    """Move the live rows together if too many are dead, join postings of too many parts, and tidy up.
+
+    Readers see the old state until the last of several transactions puts the new one in its place.
+    """
+    try:
+        version, entries, rows = store.db.version[0], store.entries(), store.db.number("rows")
+        dead = rows - sum(entry.passages + 1 for entry in entries)
+        moved = list(_moved(entries)) if dead > WASTE * rows else None
+        if moved is not None or store.db.number("parts") > PARTS:
+            place = np.full(rows, -1)
+            for old, new in zip(entries, entries if moved is None else moved, strict=True):
+                place[old.rows] = new.rows
+            if moved is not None:
+                _copy(store, entries, moved)
+            _join(store, place)
+            with store.db.transaction():
+                if store.db.version[0] == version:  # else another process wrote, without the lock
+                    _replace(store, moved)
+    finally:
+        store.tidy()
 
 
-def _move(store: Store, entries: Sequence[Entry], rows: int, generation: int) -> None:
-    """Write the live rows to the files of a new generation."""
-    tables = {"vectors": store.vectors(), "tokens": store.tokens()}
-    place = np.full(rows, -1)
+def _moved(entries: Sequence[Entry]) -> Iterator[Entry]:
+    """The same documents with their rows and tokens side by side."""
     slot = token_slot = 0
-    pieces: dict[str, list[tuple[int, bytes]]] = {name: [] for name in FILES}
     for entry in entries:
-        place[entry.rows] = slot + np.arange(entry.passages + 1)
-        if entry.n_tokens is not None:
-            own = slice(entry.slot, entry.slot + entry.passages + 1)
-            pieces["vectors"].append((slot, tables["vectors"][own].tobytes()))
-            tokens = tables["tokens"][entry.token_slot : entry.token_slot + entry.tokens]
-            pieces["tokens"].append((token_slot, tokens.tobytes()))
-        store.db.do("UPDATE documents SET slot = ?, token_slot = ? WHERE id = ?", slot, token_slot, entry.id)
+        yield replace(entry, slot=slot, token_slot=token_slot)
         slot, token_slot = slot + entry.passages + 1, token_slot + entry.tokens
-    _join(store, place)
-    store.db.put(generation=str(generation), tokens=str(token_slot))
-    for name, width in zip(FILES, (2 * store.size_of("width"), store.size_of("token_bytes")), strict=True):
-        store.path_of(generation, name).unlink(missing_ok=True)
-        store.write(name, width, pieces[name])
+
+
+def _copy(store: Store, entries: Sequence[Entry], moved: Sequence[Entry]) -> None:
+    """Copy vectors and tokens to the files of the next generation, one document at a time."""
+    pairs = [pair for pair in zip(entries, moved, strict=True) if pair[0].n_tokens is not None]
+    vectors, tokens = store.vectors(), store.tokens()
+    rows = ((new.slot, vectors[old.slot : old.slot + old.passages + 1].tobytes()) for old, new in pairs)
+    codes = (
+        (new.token_slot, tokens[old.token_slot : old.token_slot + old.tokens].tobytes()) for old, new in pairs
+    )
+    generation = store.db.number("generation") + 1
+    for name, width, pieces in zip(
+        FILES, (vectors.shape[1] * 2, tokens.shape[1]), (rows, codes), strict=True
+    ):
+        path = store.path_of(generation, name)
+        path.unlink(missing_ok=True)
+        store.write(path, width, pieces)
 
 
 def _join(store: Store, place: IntArray) -> None:
-    """Join the parts of the postings; `place` is the new row of each old one, -1 for the dead."""
-    store.db.do("ALTER TABLE postings RENAME TO old_postings")
-    store.db.do(POSTINGS)
-    for stem, (old, counts) in store.all_postings("old_postings"):
+    """Write all postings in one part; `place` is the new row of each old one, -1 for the dead."""
+    with store.db.transaction():
+        store.db.do(f"DROP TABLE IF EXISTS {NEW_POSTINGS}")
+        store.db.do(POSTINGS.replace("postings", NEW_POSTINGS, 1))
+    last: str | None = ""
+    while last is not None:
+        with store.db.transaction():
+            last = _join_some(store, place, last)
+
+
+def _join_some(store: Store, place: IntArray, after: str) -> str | None:
+    """Join what one transaction should of the stems that follow; the last of them, None at the end."""
+    size = 0
+    for stem, (old, counts) in store.all_postings(after):
         rows, counts = place[old], counts[place[old] >= 0]
         rows = rows[rows >= 0]
         for base in range(0, len(place), PART):
             own = rows // PART == base // PART
             if own.any():
                 data = pack(rows[own] - base, counts[own])
-                store.db.do("INSERT INTO postings VALUES (?, ?, ?)", stem, base, data)
-    store.db.do("DROP TABLE old_postings")
+                store.db.do(f"INSERT INTO {NEW_POSTINGS} VALUES (?, ?, ?)", stem, base, data)
+                size += len(data)
+        if size >= BATCH:
+            return stem
+    return None
+
+
+def _replace(store: Store, moved: Sequence[Entry] | None) -> None:
+    """Put the joined postings in the place of the old, and documents, unless None, where they moved."""
+    store.db.do("DROP TABLE postings")
+    store.db.do(f"ALTER TABLE {NEW_POSTINGS} RENAME TO postings")
+    store.db.put(parts="1")
+    if moved is not None:
+        places = [(entry.slot, entry.token_slot, entry.id) for entry in moved]
+        store.db.do_many("UPDATE documents SET slot = ?, token_slot = ? WHERE id = ?", places)
+        store.db.put(
+            rows=str(sum(entry.passages + 1 for entry in moved)),
+            tokens=str(sum(entry.tokens for entry in moved)),
+            generation=str(store.db.number("generation") + 1),
+        )
 
 
 def verify(store: Store) -> None:

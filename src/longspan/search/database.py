@@ -1,8 +1,9 @@
 """The database of an index: one SQLite file, all-or-nothing changes, and errors that say what to do."""
 
+import re
 import sqlite3
 from collections.abc import Iterable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from itertools import chain
 from pathlib import Path
 from typing import Any, TypeAlias
@@ -14,6 +15,8 @@ Value: TypeAlias = str | bytes | int | float | None
 """What a column may hold."""
 SCHEMA = "4"
 NAME = "index.sqlite"
+FLAT = re.compile(r"(vectors|tokens|fine|parts)-\d+\.(bin|f16|f32)")
+"""The names of flat files, those of earlier schemas too."""
 TIMEOUT = 30.0
 """Seconds to wait while another process writes."""
 PAGE = 1 << 14
@@ -22,6 +25,8 @@ VARIABLES = 8192
 """The most values that one statement inserts."""
 POSTINGS = """CREATE TABLE postings (
     term TEXT NOT NULL, slot INTEGER NOT NULL, data BLOB NOT NULL, PRIMARY KEY (term, slot)) WITHOUT ROWID"""
+NEW_POSTINGS = "new_postings"
+"""The table in which they are joined."""
 TABLES = {
     "files": """CREATE TABLE files (
     id INTEGER PRIMARY KEY, path BLOB NOT NULL UNIQUE, size INTEGER NOT NULL, mtime INTEGER NOT NULL,
@@ -45,13 +50,20 @@ META = "CREATE TABLE meta (key TEXT PRIMARY KEY, value TEXT NOT NULL) WITHOUT RO
 
 def _is_free(folder: Path) -> bool:
     """Whether a folder is empty, but for what a discarded index may leave behind."""
-    return all(path.name == LOCK for path in folder.iterdir())
+    names = {path.name for path in folder.iterdir()}
+    return not names or (LOCK in names and all(FLAT.fullmatch(name) for name in names - {LOCK}))
 
 
 def damaged(folder: Path, reason: str) -> CheckpointError:
     """The error for an index that can no longer be trusted."""
     repair = f"Rebuild it: longspan index PATH... --index {folder} --rebuild"
     return CheckpointError(f"The index `{folder}` is damaged: {reason}. {repair}")
+
+
+def unusable(folder: Path, reason: object, *, full: bool = False) -> LongspanError:
+    """The error for an index that cannot be read or written, though nothing is wrong with it."""
+    repair = " Make room on the disk and run this again: what was done is kept." if full else ""
+    return LongspanError(f"The index `{folder}` cannot be used: {reason}.{repair}")
 
 
 class Database:
@@ -66,6 +78,8 @@ class Database:
         folder.mkdir(parents=True, exist_ok=True)
         with self._guarded():
             self._db = sqlite3.connect(path, timeout=TIMEOUT, isolation_level=None)
+            self.do("PRAGMA cache_spill = OFF")  # to write before the end would shut out readers
+            self.rows("PRAGMA secure_delete = FAST")  # no page is loaded only to be emptied
             if fresh or not self.rows("SELECT 1 FROM sqlite_master"):  # killed within the first transaction
                 self.do(f"PRAGMA page_size = {PAGE}")
                 self._create()
@@ -99,7 +113,7 @@ class Database:
             if name.startswith(("SQLITE_BUSY", "SQLITE_LOCKED")):
                 raise LongspanError(f"The index `{self.folder}` is in use by another process.") from error
             if name.startswith(("SQLITE_READONLY", "SQLITE_FULL", "SQLITE_IOERR", "SQLITE_CANTOPEN")):
-                raise LongspanError(f"The index `{self.folder}` cannot be used: {error}.") from error
+                raise unusable(self.folder, error, full=name == "SQLITE_FULL") from error
             raise damaged(self.folder, str(error)) from error
 
     @contextmanager
@@ -114,6 +128,11 @@ class Database:
                 if self._db.in_transaction:
                     self._db.execute("ROLLBACK")
                 raise
+
+    def shrink(self) -> None:
+        """Give unused space back to the disk, if that is possible now."""
+        with suppress(sqlite3.DatabaseError):  # others read, or the disk is full
+            self._db.execute("VACUUM")
 
     @contextmanager
     def snapshot(self) -> Iterator[None]:

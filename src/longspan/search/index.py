@@ -3,7 +3,6 @@
 import time
 from collections.abc import Iterable, Sequence
 from contextlib import nullcontext, suppress
-from functools import cached_property
 from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING, Self
@@ -24,6 +23,8 @@ if TYPE_CHECKING:
 
 TOKENS = ("1bit", "8bit", "off")
 """How the vectors of tokens are kept."""
+UNNAMED = "a Reader"
+"""What an index knows a model by that has no name."""
 
 
 class Index:
@@ -34,6 +35,7 @@ class Index:
 
     def __init__(self, store: Store, model: "str | Path | Reader | None", tokens: str | None = None) -> None:
         self._store, self._model, self._tokens = store, model, tokens
+        self._loaded: tuple[Reader, str | None] | None = None
         self._last: tuple[tuple[int, int], View] | None = None
 
     @classmethod
@@ -73,9 +75,15 @@ class Index:
             raise bad("tokens", f"{kept}, as the index was built", self._tokens, "Rebuild it with --rebuild.")
         return kept or self._tokens or TOKENS[0]
 
-    @cached_property
+    @property
     def reader(self) -> "Reader":
         """The model, loaded when first needed; it must be the one that the index was built with."""
+        if self._loaded is None or self._loaded[1] != self._store.db.get("fingerprint"):
+            self._loaded = self._load()  # again, if another process has cleared or rebuilt the index
+        return self._loaded[0]
+
+    def _load(self) -> "tuple[Reader, str | None]":
+        """The model, and the fingerprint that it shares with the index."""
         model, stamp = self._model, None
         if model is None or isinstance(model, str | Path):
             from longspan.builtin import ensure
@@ -83,27 +91,35 @@ class Index:
             from longspan.reader import load
 
             name = str(model or self.model or DEFAULT)
+            if name == UNNAMED:
+                repair = "Pass it: Index.open(folder, model=reader)."
+                raise bad("model", "the Reader that the index was built with", model, repair)
             ensure(name)
             folder = resolve(name)
             stamp = stamp_of(folder)
             reader = load(folder, task="encode", overflow="window")
         else:
-            reader, name = model, "a Reader"
-        if stamp is None or stamp != self._store.db.get("stamp"):
-            self._check_model(reader, name, stamp)
-        return reader
+            reader, name = model, UNNAMED
+        with self._store.db.snapshot():
+            known = {key: self._store.db.get(key) for key in ("stamp", "fingerprint")}
+        if stamp is not None and stamp == known["stamp"]:
+            return reader, known["fingerprint"]
+        return reader, self._check_model(reader, name, stamp)
 
-    def _check_model(self, reader: "Reader", name: str, stamp: str | None) -> None:
+    def _check_model(self, reader: "Reader", name: str, stamp: str | None) -> str:
         """Refuse a model that the index was not built with; write down what identifies this one."""
         mark, known = fingerprint(reader), self._store.db.get("fingerprint")
         if known not in (None, mark):
             requirement = f"the one that the index was built with ({self.model})"
-            value = f"{name}, which has changed since" if name == self.model else name
+            changed = "another Reader" if name == UNNAMED else f"{name}, which has changed since"
+            value = changed if name == self.model else name
             raise bad("model", requirement, value, "Rebuild the index with --rebuild, or use another folder.")
-        facts = {"fingerprint": mark, "model": self.model or name} | ({"stamp": stamp} if stamp else {})
+        model = name if self.model in (None, UNNAMED) else str(self.model)
+        facts = {"fingerprint": mark, "model": model} | ({"stamp": stamp} if stamp else {})
         # A finished index is also useful where it cannot be written.
         with suppress(LongspanError) if known else nullcontext(), self._store.db.transaction():
             self._store.db.put(**facts)
+        return mark
 
     def add(
         self,
@@ -129,7 +145,7 @@ class Index:
             writer.add_words(roots, ocr=ocr)
             if vectors:
                 writer.embed(lambda: self.reader, self.tokens)
-            if report.removed or report.changed or report.n_tokens:
+            if report.added or report.removed or report.changed or report.n_tokens:
                 compact(self._store)
         report.seconds = time.perf_counter() - began
         return report
@@ -166,7 +182,6 @@ class Index:
         """Forget everything, the model too."""
         with writing(self.folder):
             self._store.clear()
-        self.__dict__.pop("reader", None)
 
     def _forget(self, paths: Sequence[Path]) -> int:
         if paths:

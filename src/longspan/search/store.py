@@ -4,9 +4,10 @@ A document is known by its content, so equal files share one. Its words come fir
 on: one row for the document, then one for each passage; the vectors of these rows follow when the model has
 read it. Vectors are written and flushed before the transaction that refers to them. A removed document
 leaves dead rows behind; when there are too many, the live ones move to new files, which one transaction puts
-in place of the old. Postings are written in parts, one for each transaction; moving rows joins the parts.
+in place of the old. Postings are written in parts, one for each transaction; many parts are joined.
 """
 
+import errno
 import os
 import zlib
 from collections.abc import Iterable, Iterator, Sequence
@@ -19,7 +20,7 @@ from typing import Any
 
 import numpy as np
 
-from longspan.search.database import NAME, TABLES, Database, Value, damaged
+from longspan.search.database import FLAT, NAME, NEW_POSTINGS, TABLES, Database, Value, damaged, unusable
 from longspan.search.records import COLUMNS, Entry, File, Row, Tables, checksum
 from longspan.search.words import Postings, postings, stems, unpack, words_of
 from longspan.shapes import ByteArray, FloatArray
@@ -36,20 +37,22 @@ class Store:
 
     @staticmethod
     def discard(folder: Path) -> None:
-        """Delete the files of an index, damaged or not, and no other files."""
-        for path in [folder / NAME, folder / f"{NAME}-journal", *_flat_files(folder)]:
-            path.unlink(missing_ok=True)
+        """Delete the files of an index of any schema, damaged or not, and no other files."""
+        for path in [*_flat_files(folder), folder / f"{NAME}-journal", folder / NAME]:
+            path.unlink(missing_ok=True)  # the database last: while it is there, the folder is an index
 
     def clear(self) -> None:
         """Forget everything, the model too; readers at work see either all or nothing."""
         with self.db.transaction():
             for table in TABLES:
-                self.db.do(f"DELETE FROM {table} WHERE true")
+                self.db.do(f"DELETE FROM {table}")
             generation = self.db.number("generation") + 1
+            while any(self.path_of(generation, name).exists() for name in FILES):
+                generation += 1  # a compaction was killed
             self.db.do("DELETE FROM meta WHERE key != 'schema'")
             self.db.put(rows="0", tokens="0", generation=str(generation), parts="0")
-        self.tidy(generation)
-        self.db.do("VACUUM")
+        self.tidy()
+        self.db.shrink()
 
     def files(self) -> list[File]:
         """All files, by path."""
@@ -127,8 +130,9 @@ class Store:
         select = "SELECT document FROM names JOIN files ON files.id = names.file WHERE term = ?"
         return {int(number) for (number,) in self.db.rows(select, stem)}
 
-    def all_postings(self, table: str = "postings") -> Iterator[tuple[str, Postings]]:
-        parts = self.db.do(f"SELECT term, slot, data FROM {table} ORDER BY term, slot")
+    def all_postings(self, after: str = "") -> Iterator[tuple[str, Postings]]:
+        """All stems behind one, in order, with their postings."""
+        parts = self.db.do("SELECT term, slot, data FROM postings WHERE term > ? ORDER BY term, slot", after)
         for stem, own in groupby(parts, itemgetter(0)):
             yield stem, self._checked(unpack((slot, data) for _, slot, data in own))
 
@@ -215,8 +219,9 @@ class Store:
             crc = zlib.crc32(b"".join((*data, ends)))
             updates.append((entry.n_tokens, entry.truncated, entry.windows, token_slot, ends, crc, entry.id))
             token_slot += len(own.tokens)
-        self.write("vectors", 2 * sizes["width"], vectors)
-        self.write("tokens", sizes["token_bytes"], tokens)
+        generation = self.db.number("generation")
+        self.write(self.path_of(generation, "vectors"), 2 * sizes["width"], vectors)
+        self.write(self.path_of(generation, "tokens"), sizes["token_bytes"], tokens)
         self.db.do_many(
             "UPDATE documents SET n_tokens = ?, truncated = ?, windows = ?, token_slot = ?, token_ends = ?, "
             "vectors_crc = ? WHERE id = ?",
@@ -224,18 +229,26 @@ class Store:
         )
         self.db.put(**{key: str(size) for key, size in sizes.items()}, tokens=str(token_slot))
 
-    def write(self, name: str, width: int, pieces: Sequence[tuple[int, bytes]]) -> None:
+    def write(self, path: Path, width: int, pieces: Iterable[tuple[int, bytes]]) -> None:
+        """Write rows of `width` bytes to a flat file, and wait until they are on the disk."""
         if not width:
             return
-        path = self.path_of(self.db.number("generation"), name)
-        with open(path, "r+b" if path.exists() else "w+b") as out:
-            for row, data in pieces:
-                out.seek(row * width)
-                out.write(data)
-            out.flush()
-            os.fsync(out.fileno())
+        try:
+            with open(path, "r+b" if path.exists() else "w+b") as out:
+                for row, data in pieces:
+                    out.seek(row * width)
+                    out.write(data)
+                out.flush()
+                os.fsync(out.fileno())
+        except OSError as error:
+            full = error.errno in (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
+            raise unusable(self.folder, error.strerror, full=full) from error
 
-    def tidy(self, generation: int) -> None:
+    def tidy(self) -> None:
+        """Delete what nothing refers to: files of other generations, and what a killed process left."""
+        with self.db.transaction():
+            self.db.do(f"DROP TABLE IF EXISTS {NEW_POSTINGS}")
+        generation = self.db.number("generation")
         keep = {self.path_of(generation, name) for name in FILES}
         for path in _flat_files(self.folder):
             if path not in keep:
@@ -261,4 +274,4 @@ def names_of(files: Sequence[File]) -> list[tuple[File, set[str]]]:
 
 
 def _flat_files(folder: Path) -> list[Path]:
-    return [path for name in FILES for path in folder.glob(f"{name}-*.bin")]
+    return [path for path in folder.iterdir() if FLAT.fullmatch(path.name)]

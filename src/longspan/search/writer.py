@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, NamedTuple, TypeVar
 
 import numpy as np
 
-from longspan.errors import DocumentError
+from longspan.errors import DocumentError, LongspanError
 from longspan.progress import progress_bar
 from longspan.search.records import Entry, File, Row
 from longspan.search.store import Store
@@ -134,13 +134,16 @@ class Writer:
                 from longspan.search.passages import encode
 
                 texts = [[row.text for row in self.store.passages(entry)] for entry in group]
-                encodings = encode(reader(), texts, tokens, advance=bar.update)
+                model, mark = reader(), self.store.db.get("fingerprint")
+                encodings = encode(model, texts, tokens, advance=bar.update)
                 readings = [encoding.reading._asdict() for encoding in encodings]
                 records = [
                     (replace(entry, **reading), encoding.tables)
                     for entry, reading, encoding in zip(group, readings, encodings, strict=True)
                 ]
                 with self.store.db.transaction():
+                    if self.store.db.get("fingerprint") != mark:
+                        raise LongspanError(f"The index `{self.store.folder}` was rebuilt. Run this again.")
                     self.store.put_vectors(records)
                     self.store.db.put(token_kind=tokens)
                 report.n_tokens += sum(entry.n_tokens or 0 for entry, _ in records)

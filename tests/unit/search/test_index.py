@@ -7,14 +7,14 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-import longspan
-from longspan.errors import CheckpointError, InputError
+from longspan.errors import CheckpointError, InputError, LongspanError
 from longspan.reader import Reader
 from longspan.search import writer
 from longspan.search.fusion import SHARPNESS
 from longspan.search.index import TOKENS, Index
 from longspan.search.passages import QueryVectors, encode, encode_query
 from longspan.search.records import Entry
+from longspan.search.store import Store
 from longspan.search.update import digest
 from longspan.text.documents import Document, Limits, read
 from longspan.text.passages import LONGEST
@@ -237,7 +237,7 @@ def test_another_model_is_refused(docs: Path, index: Index) -> None:
     other = Index.open(index.folder, tiny())
     assert other.add(docs).unchanged == 4
     assert other.search("Rome", mode="dense")[0].file.exists()
-    changed = longspan.Reader(tiny().model, tiny().tokenizer, prompts={"query": "find: "})
+    changed = other_reader()
     with pytest.raises(InputError, match="`model` must be the one that the index was built with"):
         Index.open(index.folder, changed).search("Rome")
     assert len(Index.open(index.folder, changed).search("Rome", mode="bm25")) > 0
@@ -258,6 +258,82 @@ def test_a_model_is_known_by_its_files_until_they_change(
     weights.write_bytes(data)
     with pytest.raises(InputError, match=r"which has changed since'\. Rebuild the index with --rebuild"):
         Index.open(tmp_path / "own").search("Rome")
+
+
+def other_reader() -> Reader:
+    return Reader(tiny().model, tiny().tokenizer, prompts={"query": "find: "}, overflow="window")
+
+
+def test_a_model_that_was_fine_is_refused_once_another_process_has_rebuilt_the_index(
+    docs: Path, index: Index
+) -> None:
+    index.add(docs)
+    with Index.open(index.folder, other_reader()) as other:
+        other.clear()
+        other.add(docs)
+    (docs / "new.txt").write_text(text(8), encoding="utf-8")
+    for use in (lambda: index.add(docs), lambda: index.search("Rome")):
+        with pytest.raises(InputError, match=r"built with \(a Reader\), but is 'another Reader'"):
+            use()
+    assert index._store.pending()[0].characters == len(text(8))
+    with Index.open(index.folder, other_reader()) as other:
+        assert other.embed().read == 1
+
+
+def test_a_model_is_written_down_again_once_another_process_has_cleared_the_index(
+    docs: Path, index: Index
+) -> None:
+    index.add(docs)
+    Index.open(index.folder).clear()
+    index.add(docs)
+    with pytest.raises(InputError, match="`model` must be the one"):
+        Index.open(index.folder, other_reader()).search("Rome")
+
+
+def test_the_model_of_an_index_is_loaded_anew_when_another_process_has_chosen_another(
+    docs: Path, tmp_path: Path
+) -> None:
+    tiny().save(tmp_path / "first")
+    other_reader().save(tmp_path / "second")
+    Index.open(tmp_path / "index", tmp_path / "first").add(docs)
+    index = Index.open(tmp_path / "index")
+    before = index.reader
+    assert index.reader is before
+    with Index.open(tmp_path / "index", tmp_path / "second") as other:
+        other.clear()
+        other.add(docs)
+    assert len(index.search("Rome")) > 0
+    assert index.reader.prompts == {"query": "find: "}
+
+
+def test_vectors_are_not_written_once_the_index_is_rebuilt_while_the_model_reads(
+    docs: Path, index: Index, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def slow(*given: object, **named: object) -> object:
+        other = Store(index.folder)
+        with other.db.transaction():
+            other.db.put(fingerprint="another")
+        return encode(*given, **named)  # type: ignore[arg-type]
+
+    monkeypatch.setattr("longspan.search.passages.encode", slow)
+    with pytest.raises(LongspanError, match=r"was rebuilt\. Run this again"):
+        index.add(docs)
+    assert len(index._store.pending()) == 4
+
+
+def test_an_index_of_a_reader_without_a_name_says_that_it_must_be_passed(
+    docs: Path, tmp_path: Path, index: Index
+) -> None:
+    index.add(docs)
+    message = (
+        r"`model` must be the Reader that the index was built with, but is None\. Pass it: Index\.open\("
+    )
+    with pytest.raises(InputError, match=message):
+        Index.open(index.folder).search("Rome")
+    tiny().save(tmp_path / "model")
+    assert len(Index.open(index.folder, tmp_path / "model").search("Rome")) > 0
+    assert Index.open(index.folder).model == str(tmp_path / "model")
+    assert len(Index.open(index.folder).search("Rome")) > 0
 
 
 @pytest.mark.parametrize("kind", TOKENS)
@@ -384,6 +460,25 @@ def test_a_rebuilt_index_may_stand_where_a_discarded_one_stood(docs: Path, index
     index.close()
     index._store.discard(index.folder)
     assert Index.open(index.folder, tiny()).add(docs).added == 4
+
+
+def test_what_earlier_schemas_wrote_is_discarded_and_nothing_else(tmp_path: Path) -> None:
+    ours = ["index.sqlite", "index.sqlite-journal", "vectors-0.f32", "vectors-12.f16", "fine-12.f16"]
+    ours += ["parts-3.bin", "vectors-7.bin", "tokens-7.bin"]
+    theirs = ["vectors-mine.bin", "my-vectors-0.bin", "fine-1.f16.txt", "index.sqlite.old"]
+    folder = written(tmp_path / "index", dict.fromkeys([*ours, *theirs], ""))
+    Store.discard(folder)
+    assert sorted(path.name for path in folder.iterdir()) == sorted(theirs)
+
+
+def test_a_folder_whose_index_was_only_partly_discarded_can_be_used(tmp_path: Path) -> None:
+    folder = written(tmp_path / "index", {"index.lock": "", "vectors-0.f16": "", "fine-0.f16": ""})
+    with Index.open(folder) as index:
+        index.add(filled(tmp_path / "docs"), vectors=False)
+        index.clear()
+    assert sorted(path.name for path in folder.iterdir()) == ["index.lock", "index.sqlite"]
+    with pytest.raises(InputError, match="an empty folder or a new one"):
+        Index.open(written(tmp_path / "foreign", {"vectors-0.f16": ""}))
 
 
 @pytest.mark.parametrize("harm", ["garbage", "cut", "vectors", "gone"])

@@ -1,6 +1,8 @@
 """One index, several users: writers take turns, readers see whole states, also where they cannot write."""
 
+import errno
 import os
+import re
 import subprocess
 import sys
 import threading
@@ -13,6 +15,7 @@ from longspan.errors import LongspanError
 from longspan.search.compaction import compact, verify
 from longspan.search.index import Index
 from longspan.search.lock import Busy, writing
+from longspan.search.records import Entry, Row
 from longspan.search.store import Store
 from unit.search.folders import filled, stored, text, tiny
 
@@ -65,6 +68,32 @@ def test_a_writer_keeps_others_out_until_it_is_done_or_fails(tmp_path: Path) -> 
         pass
 
 
+@pytest.mark.parametrize("code", [errno.ENOLCK, errno.ENOTSUP, errno.EIO])
+def test_a_folder_without_locks_is_an_error_and_not_waited_for(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, code: int
+) -> None:
+    fcntl = pytest.importorskip("fcntl")
+
+    def refuse(file: int, operation: int) -> None:
+        raise OSError(code, os.strerror(code))
+
+    monkeypatch.setattr(fcntl, "flock", refuse)
+    reason = rf"`{re.escape(str(tmp_path))}` cannot be locked: {os.strerror(code)}\. Keep it on a disk"
+    with pytest.raises(LongspanError, match=reason), writing(tmp_path, 1):
+        pytest.fail("not locked")
+
+
+def test_no_writer_goes_on_without_a_lock_that_it_might_have_had(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def exhausted(path: object, *rest: object) -> int:
+        raise OSError(errno.EMFILE, "Too many open files")
+
+    monkeypatch.setattr(os, "open", exhausted)
+    with pytest.raises(LongspanError, match="cannot be locked: Too many open files"), writing(tmp_path):
+        pytest.fail("not locked")
+
+
 def test_two_open_indexes_see_what_either_writes(tmp_path: Path) -> None:
     docs = filled(tmp_path / "docs", 2)
     first, second = (Index.open(tmp_path / "index", tiny()) for _ in range(2))
@@ -113,6 +142,20 @@ def test_readers_see_whole_states_while_rows_move(tmp_path: Path) -> None:
         writer.join()
     assert moves[-1] > 5
     verify(Store(folder))
+
+
+def test_readers_are_not_shut_out_while_a_large_transaction_is_open(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("longspan.search.database.TIMEOUT", 0.1)
+    writer = Store(tmp_path / "index")
+    stored(writer, "small", ["river bank"])
+    large = [Row(0, 1, "", f"river {number} " + "deep " * 4000) for number in range(500)]
+    early = Index.open(tmp_path / "index")
+    with writer.db.transaction():
+        writer.add([(Entry(digest=b"large", title="large"), large)])
+        for index in (early, Index.open(tmp_path / "index")):
+            assert len(index.search("river", mode="bm25")) == 1
 
 
 def test_an_index_that_cannot_be_written_can_be_searched(
