@@ -91,7 +91,10 @@ def tile(text: str, headings: Iterable[int] = (), most: int = LONGEST) -> list[i
         near = places[bisect_left(places, low) : bisect_right(places, high)]
         if near:
             cut = max([(worth[place] - abs(place - goal) / (4 * most), place) for place in near])[1]
-        elif near := sentences.between(low, high):
+        elif near := (  # the nearest to the goal wins, so what is far from it is looked at last
+            sentences.between(max(low, goal - most // 8), min(high, goal + most // 8))
+            or sentences.between(low, high)
+        ):
             cut = max([(-abs(place - goal), place) for place in near])[1]
         else:
             cut = max(text.rfind(" ", low, high), text.rfind("\t", low, high)) + 1 or high
