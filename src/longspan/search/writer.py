@@ -16,6 +16,7 @@ from longspan.search.records import Entry, File, Row
 from longspan.search.store import Store
 from longspan.search.update import Report, digest, is_gone, within
 from longspan.text.documents import Document, read_each
+from longspan.text.files.kinds import PARSED, SUFFIXES
 from longspan.text.passages import tile
 from longspan.text.walk import walk
 
@@ -41,7 +42,10 @@ class Writer:
         """Make the words of all files known; records of deleted, renamed and touched ones are updated."""
         pending = list(self._compare(roots).items())
         size, done = sum(files[0].size for _, files in pending), 0
-        reading = read_each((files[0].path for _, files in pending), _cut, ocr=ocr, ahead=WORDS_GROUP)
+        paths = [files[0].path for _, files in pending]
+        # Two child processes parse at once, but two threads would only wait for each other.
+        workers = 1 + any(SUFFIXES.get(path.suffix.lower()) in PARSED for path in paths)
+        reading = read_each(paths, _cut, ocr=ocr, workers=workers, ahead=WORDS_GROUP)
         # Closing stops the threads that read ahead.
         with progress_bar(size, "bytes", shown=self.progress, scale=True) as bar, closing(reading):
             for group in _grouped(reading, WORDS_GROUP):
