@@ -38,6 +38,9 @@ def add_to(verbs: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None
     option(
         "--short", default="short", help="the short model (default: what the built-in model was built from)"
     )
+    option(
+        "--rerank", metavar="MODEL", help="a cross-encoder, for a row where it ranks our results again"
+    )
     option("--limit", type=int, default=8192, metavar="N", help="tokens of an RFC (default: 8192)")
     option("--limit-questions", type=int, metavar="N", help="only the first N questions, for a trial")
     option("--index", type=Path, metavar="DIR", help="keep the index (and others beside it) for the next run")
@@ -87,6 +90,7 @@ def _rows(
     arguments: argparse.Namespace, questions: "Questions | None"
 ) -> "Iterator[tuple[Row, list[Outcome]]]":
     from longspan.evaluate import answers, collections, longembed, peers, retrieval
+    from longspan.evaluate.rerank import cross_encoder
     from longspan.reader import load
 
     @cache
@@ -104,7 +108,8 @@ def _rows(
     modes = [mode for mode in answers.MODES if methods is None or mode in methods]
     if questions:
         if modes:
-            yield from answers.by_index(questions, arguments.model, index, modes)
+            reranker = arguments.rerank and cross_encoder(load(arguments.rerank, task="classify"))
+            yield from answers.by_index(questions, arguments.model, index, modes, reranker)
         names = [name for name in peers.PEERS if methods is None or name in methods]
         yield from peers.by_peers(questions, short, index, names)
     if arguments.longembed_qmsum and modes:

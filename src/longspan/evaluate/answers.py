@@ -13,6 +13,7 @@ from longspan.evaluate.questions import Question, Questions, squeeze
 from longspan.progress import progress_bar
 from longspan.search.index import Index
 from longspan.search.results import Hit
+from longspan.search.view import Rerank
 
 if TYPE_CHECKING:
     from longspan.reader import Reader
@@ -107,8 +108,9 @@ def by_index(
     model: "str | Path | Reader | None",
     folder: str | Path | None = None,
     modes: Sequence[str] = MODES,
+    rerank: Rerank | None = None,
 ) -> Iterator[tuple[Row, list[Outcome]]]:
-    """Our search by each mode; the index is kept in `folder`, if there is one."""
+    """Our search by each mode, then the first one with a re-ranker; the index is kept in `folder`, if any."""
     with (
         tempfile.TemporaryDirectory() as temporary,
         Index.open(folder or Path(temporary) / "index", model) as index,
@@ -118,13 +120,18 @@ def by_index(
         for mode in modes:
             yield measured(mode, questions, partial(_search, index, questions, mode), began)
             began = None
+        if rerank is not None and modes:
+            search = partial(_search, index, questions, modes[0], rerank=rerank)
+            yield measured(f"{modes[0]}, re-ranked", questions, search)
 
 
-def _search(index: Index, questions: Questions, mode: str, text: str) -> Ranking:
+def _search(
+    index: Index, questions: Questions, mode: str, text: str, rerank: Rerank | None = None
+) -> Ranking:
     """As many hits as have the characters of the last limit."""
     top = 10
     while True:
-        hits = index.search(text, top, mode=mode, inside=questions.roots)
+        hits = index.search(text, top, mode=mode, inside=questions.roots, rerank=rerank)
         known = [hit for hit in hits if hit.file in questions.files]
         if len(hits) < top or sum(len(squeeze(hit.text)) for hit in known) >= LIMITS[-1]:
             places = [(questions.files[hit.file], hit.start, hit.end) for hit in known]
