@@ -12,10 +12,10 @@ from longspan.errors import LongspanError, bad, one_of
 from longspan.search.compaction import compact, verify
 from longspan.search.lock import writing
 from longspan.search.query import Query
-from longspan.search.results import Hits
+from longspan.search.results import Hits, Rerank
 from longspan.search.store import Store
 from longspan.search.update import Report, fingerprint, is_gone, listed, stamp_of, within
-from longspan.search.view import Rerank, View, check_options
+from longspan.search.view import View, check_options
 from longspan.search.writer import Writer
 
 if TYPE_CHECKING:
@@ -24,6 +24,8 @@ if TYPE_CHECKING:
 
 TOKENS = ("1bit", "8bit", "off")
 """How the vectors of tokens are kept."""
+RERANKED = 50
+"""How many passages a re-ranker is given."""
 
 
 class Index:
@@ -202,8 +204,11 @@ class Index:
         if not len(self):
             return Hits(query, [])
         vectors = None if mode == "bm25" or not self._view().n_read else self._query_vectors(asked.text)
+        count = top if rerank is None else max(top, RERANKED)
         with self._store.db.snapshot(), self._store.db.sound():
-            hits = self._view().search(asked, vectors, top, mode=mode, by=by, roots=roots, rerank=rerank)
+            hits = self._view().search(asked, vectors, count, mode=mode, by=by, roots=roots)
+        if rerank is not None and hits:
+            hits = hits.reranked(rerank)[:top]
         kept = [hit for hit in hits if min_score is None or hit.score >= min_score]
         return Hits(
             query, kept, answered=hits.answered and bool(kept), read=self.share_read, asked=asked.text

@@ -1,11 +1,12 @@
 """What a search finds: passages that say where they stand and print well."""
 
 import html
-from collections.abc import Callable, Iterator, Sequence
-from dataclasses import asdict, dataclass
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import TypedDict, cast, overload
 
+from longspan.errors import bad
 from longspan.search.highlight import Excerpt, Highlighter
 from longspan.search.highlight import printable as printable
 
@@ -105,6 +106,8 @@ class Hit:
         )
 
 
+Rerank = Callable[[list[tuple[str, str]]], Iterable[float]]
+"""A score for each pair of a query and a passage, such as `CrossEncoder.predict` of sentence-transformers."""
 ContextOf = Callable[[Hit], tuple[int, str]]
 """The text around a hit, and where it starts in the document."""
 
@@ -141,6 +144,15 @@ class Hits(Sequence[Hit]):
 
     def __len__(self) -> int:
         return len(self._hits)
+
+    def reranked(self, rerank: Rerank) -> "Hits":
+        """The same hits with the scores that `rerank` gives them, in the order of these."""
+        scores = list(map(float, rerank([(self.asked, hit.text) for hit in self._hits])))
+        if len(scores) != len(self._hits):
+            raise bad("rerank", f"a function that gives {len(self._hits)} pairs as many scores", len(scores))
+        order = sorted(range(len(scores)), key=lambda place: -scores[place])
+        hits = [replace(self._hits[place], score=scores[place]) for place in order]
+        return Hits(self.query, hits, answered=self.answered, read=self.read, asked=self.asked)
 
     def __repr__(self) -> str:
         return "\n\n".join([*self.notes(), *self.lines()])
