@@ -121,8 +121,9 @@ class Index:
         A file of the same size and time, or of the same content, is not read again, nor is a renamed one.
         Words come first, at tens of megabytes a second; then the model reads (see `embed`), unless `vectors`
         is False. What is done is committed bit by bit, so an interrupted run loses little. `progress` shows
-        a bar; None: on a terminal, if it takes a while. `ocr` reads scanned pages by tesseract. `wait` is
-        how many seconds to wait for another process that changes the index, None: as long as it takes.
+        a bar; None: on a terminal, if it takes a while. `ocr` reads scanned pages and pictures by tesseract,
+        also of files that were read without it. `wait` is how many seconds to wait for another process that
+        changes the index, None: as long as it takes.
         """
         began, report = time.perf_counter(), Report()
         roots = listed(paths)

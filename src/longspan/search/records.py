@@ -10,6 +10,10 @@ from typing import NamedTuple
 import numpy as np
 
 from longspan.shapes import ByteArray, FloatArray, IntArray
+from longspan.text.files import kinds
+
+RECOGNIZED = b"+ocr"
+"""Stands behind the digest of a document that was read with OCR."""
 
 
 class File(NamedTuple):
@@ -53,6 +57,14 @@ class Entry:
     token_ends: bytes = b""
     "Where the tokens of each passage end, counted from token_slot, as <u4; empty if none are kept."
     vectors_crc: int = 0
+
+    @property
+    def unrecognized(self) -> bool:
+        """Whether it has pages without text that OCR was not tried on."""
+        if self.kind not in kinds.RECOGNIZED or self.digest.endswith(RECOGNIZED):
+            return False
+        sizes = np.diff(numbers(self.pages), append=self.characters)
+        return bool((sizes <= 2).any())  # a blank line stands between pages
 
     @property
     def rows(self) -> IntArray:
