@@ -3,10 +3,12 @@
 import io
 import json
 import os
+import sqlite3
 import subprocess
 import sys
 import time
 from collections.abc import Callable, Iterator
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
@@ -250,3 +252,30 @@ def test_a_result_is_opened_without_a_shell(
     assert started[0][1:] == [str(Path("docs/lease.md").absolute())]
     _, err = told(capsys, "search", "--open", "9", "late fee", *WORDS)
     assert (len(started), err) == (1, "longspan: there is no result 9 to open.\n")
+
+
+def test_names_and_titles_of_files_cannot_drive_a_terminal(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Not while they are watched, nor in errors, nor as the name of the index."""
+    evil = Path("docs/\033]0;evil\a")
+    evil.mkdir()
+    (evil / "a.md").write_text("# The \033[1JTitle\n\nSome words.")
+    (evil / "\033[2J.pdf").write_bytes(b"%PDF-1.4 no more than this")
+
+    def sleep(seconds: float) -> None:
+        if (evil / "\033[3J.pdf").exists():
+            raise KeyboardInterrupt
+        (evil / "\033[3J.pdf").write_bytes(b"%PDF-1.4 nor this")
+
+    monkeypatch.setattr(time, "sleep", sleep)
+    index = ("--words-only", "--index", "./\033[4J")
+    out, err = told(capsys, "index", str(evil), *index, "--watch")
+    assert all(name in err for name in ("[2J.pdf", "[3J.pdf", "evil"))
+    with closing(sqlite3.connect("\033[4J/index.sqlite")) as base, base:
+        base.execute("UPDATE passages SET line = 9")
+    for command in (("index", *index, "--check"), ("index", "--remove", str(evil / "b"), *index)):
+        more = told(capsys, *command, status=4 if "--check" in command else 0)
+        out, err = out + more[0], err + more[1]
+    assert "[1JTitle has changed" in err
+    assert "\033" not in out + err

@@ -35,7 +35,7 @@ def add_to(verbs: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None
     verb.add_argument(
         "--tokens", metavar="KIND", help="keep the vectors of tokens as 1bit (default), 8bit or off"
     )
-    verb.add_argument("--ocr", action="store_true", help="read scanned pages by tesseract")
+    verb.add_argument("--ocr", action="store_true", help="read scanned pages and pictures by tesseract")
     verb.add_argument("--rebuild", action="store_true", help="forget and read everything again")
     verb.add_argument("--prune", action="store_true", help="forget files that no longer exist")
     verb.add_argument("--check", action="store_true", help="compare the whole index with its checksums")
@@ -156,10 +156,8 @@ def _update(index: "Index", paths: list[str], arguments: argparse.Namespace) -> 
 
 def tell_problems(index: "Index", report: "Report") -> None:
     """Say which files could not be read, and what is missing."""
-    from longspan.search.results import printable
-
     for path, reason in [*report.failed, *report.gaps]:
-        say(f"{printable(str(path))}: {printable(reason)}")
+        say(f"{path}: {reason}")
     if not len(index):
         skipped = f"; {len(report.skipped)} files were skipped" if report.skipped else ""
         say(f"there are no documents to search{skipped}.")
@@ -171,6 +169,8 @@ def _tell(
     index: "Index", done: dict[str, object], arguments: argparse.Namespace, sentence: str | None = None
 ) -> int:
     """Print the state of the index and what was done."""
+    from longspan.search.results import printable
+
     read = index.share_read
     if arguments.json:
         state = {"index": str(index.folder), "model": index.model, "files": len(index.files)}
@@ -178,7 +178,9 @@ def _tell(
     else:
         said = sentence or ", ".join(f"{count} {name}" for name, count in done.items())
         part = "" if read == 1 or not len(index) else f", {read:.0%} read by the model"
-        print(f"{index.folder}: {len(index.files)} files, {len(index)} passages{part}; {said}")
+        print(
+            f"{printable(str(index.folder))}: {len(index.files)} files, {len(index)} passages{part}; {said}"
+        )
     return 0
 
 

@@ -68,5 +68,8 @@ def size(count: float) -> str:
 
 
 def say(text: str) -> None:
-    """Tell the user something that is not part of the output."""
-    print(f"longspan: {text}", file=sys.stderr, flush=True)
+    """Tell the user something that is not part of the output; what a terminal would obey is left out."""
+    from longspan.search.highlight import printable
+
+    clean = "\n".join(map(printable, text.split("\n")))
+    print(f"longspan: {clean}", file=sys.stderr, flush=True)
