@@ -188,13 +188,23 @@ def test_searching_by_words_needs_no_torch() -> None:
 def test_many_queries_are_answered_together(
     capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    Path("asked.jsonl").write_text('{"question": "late fee"}\n\nwelcome pets\n{"question": 3}\n{bad\n')
-    out, err = told(capsys, "search", "--queries", "asked.jsonl", "docs", *WORDS, "--json", status=3)
+    lines = ['{"question": "late fee"}', "", '{"question": 3}', "rent before:noon", "pets", "-fee", "{bad"]
+    Path("asked.jsonl").write_text("\n".join(lines))
+    command = ("search", "--queries", "asked.jsonl", "docs", *WORDS)
+    out, err = told(capsys, *command, "--json", status=3)
     answers = [json.loads(line) for line in out.splitlines()]
-    assert [answer["query"] for answer in answers] == ["late fee", "welcome pets"]
-    assert all(Path(answer["results"][0]["file"]).name == "lease.md" for answer in answers)
-    assert "asked.jsonl:4: it must hold a text as query or question" in err
-    assert "asked.jsonl:5: it is not JSON" in err
+    assert [answer["query"] for answer in answers] == ["late fee", *lines[2:]]
+    for answer in (answers[0], answers[3]):
+        assert Path(answer["results"][0]["file"]).name == "lease.md"
+    problems = {3: "it must hold a text as", 4: "must be a day", 6: "some words to look for", 7: "not JSON"}
+    assert {answer["line"] for answer in answers if "error" in answer} == {*problems}
+    assert all(problems[answer["line"]] in answer["error"] for answer in answers if "error" in answer)
+    assert [line.split(":")[2] for line in err.splitlines() if "asked.jsonl" in line] == ["3", "4", "6", "7"]
+    assert told(capsys, *command, status=3)[0].count("==> ") == 2
+    Path("asked.jsonl").write_text("-fee\n")
+    _, err = told(capsys, *command, status=2)
+    assert "asked.jsonl:1: " in err
+    assert "must be a file that holds queries" in err
     monkeypatch.setattr("sys.stdin", io.TextIOWrapper(io.BytesIO(b"late fee\n")))
     out, _ = told(capsys, "search", "--queries", "-", *WORDS)
     assert out.startswith("==> late fee <==\n\n1. docs/lease.md:5")

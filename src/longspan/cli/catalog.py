@@ -38,9 +38,8 @@ def show(folder: Path, as_json: bool) -> int:
         files = [record._asdict() for record in records]
         print(json.dumps({**state._asdict(), "sizes": sizes, "roots": roots, "contents": files}))
         return 0
-    print(
-        f"{printable(str(folder))}: {state.files} files, {state.passages} passages, {state.read:.0%} read by the model"
-    )
+    counts = f"{state.files} files, {state.passages} passages, {state.read:.0%} read by the model"
+    print(f"{printable(str(folder))}: {counts}")
     print(f"model: {printable(state.model or 'none yet')}")
     kinds = ", ".join(f"{name} {size(count)}" for name, count in sizes.items())
     print(f"space: {kinds}; all {size(state.bytes)}")
