@@ -86,8 +86,13 @@ class Row(NamedTuple):
     start: int
     line: int
     section: str
-    "The headings that it stands under, one on each line."
+    "The headings that it begins under, one on each line."
     text: str
+
+    @property
+    def path(self) -> tuple[str, ...]:
+        """The headings that it begins under, the outermost first."""
+        return tuple(self.section.split("\n")) if self.section else ()
 
 
 class Tables(NamedTuple):

@@ -44,7 +44,7 @@ class Hit:
     "Other files with the same content."
     title: str = ""
     section: tuple[str, ...] = ()
-    "The headings that it stands under, the outermost first."
+    "The headings that the answer stands under, the outermost first."
     page: int | None
     "From 1, where the format has pages."
     line: int
@@ -85,7 +85,7 @@ class Hit:
 
     @property
     def headings(self) -> str:
-        """The title of the document and the headings above the passage, on one line."""
+        """The title of the document and the headings above the answer, on one line."""
         parts = dict.fromkeys(" ".join(part.split()) for part in (self.title, *self.section))
         return printable(" › ".join(part for part in parts if part))
 

@@ -14,6 +14,7 @@ from longspan.search.lexical import Shape, lexical
 from longspan.search.query import Query, holds
 from longspan.search.records import File, Row, numbers
 from longspan.search.results import Hit, Hits
+from longspan.search.section import section_at
 from longspan.search.store import Store
 from longspan.search.terms import query_terms
 from longspan.search.update import within
@@ -125,7 +126,8 @@ class View:
         self, row: int, score: float, signals: rank.Signals, query: Query, roots: Sequence[Path] | None
     ) -> Hit:
         """The passage of a row, its scores, and the sentence in it that answers best."""
-        entry, passage = self.entries[self.owner[row]], self.texts(np.array([row]))[row]
+        entry = self.entries[self.owner[row]]
+        passage, *behind = self.texts(np.arange(row, min(row + 2, entry.rows[-1] + 1))).values()
         files = self._files_of[entry.id]
         path = next(file.path for file in files if _is_searched(file, entry.kind, query, roots))
         text = passage.text.strip()
@@ -141,7 +143,7 @@ class View:
             file=path,
             same=tuple(file.path for file in files if file.path != path),
             title=entry.title,
-            section=tuple(passage.section.split("\n")) if passage.section else (),
+            section=section_at(begin, text, passage.path, [(other.text, other.path) for other in behind]),
             page=int(np.searchsorted(pages, start, side="right")) if len(pages) else None,
             line=line,
             start=start,

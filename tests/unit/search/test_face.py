@@ -7,6 +7,7 @@ import pytest
 
 from longspan.errors import InputError
 from longspan.search.index import Index
+from longspan.search.section import section_at
 from unit.search.folders import by_words, written
 
 TWINS = {"lease.txt": "The tenant pays 9 dollars.", "copy.md": "The tenant pays 9 dollars."}
@@ -69,3 +70,32 @@ def test_a_path_with_dots_is_the_path_without_them(tmp_path: Path, monkeypatch: 
     assert index.remove("../b.txt") == 1
     index.add("../../link", vectors=False)
     assert tmp_path / "link" / "a.txt" in index.files
+
+
+def test_the_section_of_a_hit_is_that_of_its_answer(tmp_path: Path) -> None:
+    """A heading inside of a passage, before one answer and behind another."""
+    more = "It is due on the first Monday of each month. It is paid to the account of the owner. " * 9
+    index = by_words(
+        tmp_path,
+        {"lease.md": f"# Lease\n\nTwo zebras are welcome.\n\n## Rent\n\nThe giraffe pays.\n\n{more}"},
+    )
+    zebra, giraffe = (index.search(query)[0] for query in ("zebras", "the giraffe"))
+    assert (zebra.start, zebra.section) == (giraffe.start, ("Lease",))
+    assert giraffe.section == ("Lease", "Rent")
+
+
+@pytest.mark.parametrize(
+    ("place", "behind", "section"),
+    [
+        (5, [], ("A",)),
+        (5, [("more", ("A", "1 B"))], ("A",)),
+        (9, [("more", ("A", "1 B"))], ("A", "1 B")),
+        (9, [("more", ("A", "1 B", "C"))], ("A", "1 B")),
+        (9, [("## 1 B\nmore", ("A", "1 B"))], ("A",)),
+        (9, [("more", ("Z",))], ("A",)),
+    ],
+)
+def test_a_section_is_known_by_the_next_passage(
+    place: int, behind: list[tuple[str, tuple[str, ...]]], section: tuple[str, ...]
+) -> None:
+    assert section_at(place, "Before. 1\tB Behind.", ("A",), behind) == section
