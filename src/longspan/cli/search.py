@@ -148,7 +148,8 @@ def _search(index: "Index", request: "Request") -> "tuple[Reply, int]":
         raise empty(index.folder)
     with Catalog(index.folder) as catalog:
         unread = catalog.unread(list(map(Path, request.paths)))
-    if request.asks_model and unread and not request.now and not stopped:
+    busy = bool(request.paths) and report is None
+    if request.asks_model and unread and not (request.now or stopped or busy):
         stopped = _read(index, request, unread, report)
         if stopped and index.share_read and "reader" not in vars(index):  # stopped while the model was loaded
             request = replace(request, mode="bm25")

@@ -92,7 +92,8 @@ class Hit:
     @property
     def reason(self) -> str:
         """What speaks for it: how likely it answers, its meaning (a cosine), its words (BM25)."""
-        likely = [] if self.score in (self.dense, self.bm25) else [f"{self.score:.0%}".replace("%", " %")]
+        share = "<1 %" if 0 <= self.score < 0.005 else f"{100 * self.score:.0f} %"
+        likely = [] if self.score in (self.dense, self.bm25) else [share]
         scores = {"meaning": (self.dense, 2), "words": (self.bm25, 1)}
         parts = [f"{name} {v:.{digits}f}" for name, (v, digits) in scores.items() if v is not None]
         return ", ".join(likely + parts)
