@@ -169,9 +169,22 @@ def test_an_index_that_another_process_changes_is_searched_as_it_is(
     monkeypatch.setattr("longspan.cli.search.WAIT", 0.0)
     told(capsys, "index", "docs", "--words-only")
     with writing(place(None, None)):
-        out, err = told(capsys, "search", "late fee", "docs", *WORDS)
+        out, err = told(capsys, "search", "late fee", "docs", "--top", "1", status=None)
     assert "1. docs/lease.md:5" in out
-    assert "another process is changing the index" in err
+    assert err.count("another process is changing the index") == 1
+
+
+def test_who_waits_for_another_process_is_told(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("longspan.cli.index.NOTICE", 0.0)
+    assert "another process" not in told(capsys, "index", "docs", "--words-only")[1]
+    held = writing(place(None, None))
+    held.__enter__()
+    monkeypatch.setattr(time, "sleep", lambda seconds: held.__exit__(None, None, None))
+    out, err = told(capsys, "index", "--remove", "docs/0.txt")
+    assert "another process is changing the index; waiting for it." in err
+    assert "1 removed" in out
 
 
 def test_searching_by_words_needs_no_torch() -> None:

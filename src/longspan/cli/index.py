@@ -15,6 +15,8 @@ if TYPE_CHECKING:
 
 SECONDS = 5
 """Between two looks at the files that are watched."""
+NOTICE = 1.0
+"""Seconds to wait for another process before the user is told."""
 
 
 def add_to(verbs: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
@@ -75,6 +77,7 @@ def run(arguments: argparse.Namespace) -> int:
         raise empty(folder)
     if arguments.show:
         return catalog.show(folder, arguments.json)
+    _notice_others(folder)
     paths = _rebuilt(folder, arguments) if arguments.rebuild else arguments.paths
     with opened(folder, arguments) as index:
         if arguments.remove:
@@ -83,6 +86,17 @@ def run(arguments: argparse.Namespace) -> int:
             return _tell(index, {"pruned": index.prune()}, arguments)
         status = _update(index, paths, arguments)
         return status if arguments.watch is None else watch(index, roots_of(index, paths), arguments)
+
+
+def _notice_others(folder: Path) -> None:
+    """Say so if another process has to be waited for."""
+    from longspan.search.lock import Busy, writing
+
+    try:
+        with writing(folder, NOTICE):
+            pass
+    except Busy:
+        say("another process is changing the index; waiting for it.")
 
 
 def check_paths(paths: list[str]) -> None:
