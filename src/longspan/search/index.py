@@ -212,7 +212,12 @@ class Index:
             hits = hits.reranked(rerank)[:top]
         kept = [hit for hit in hits if min_score is None or hit.score >= min_score]
         return Hits(
-            query, kept, answered=hits.answered and bool(kept), read=self.share_read, asked=asked.text
+            query,
+            kept,
+            answered=hits.answered and bool(kept),
+            read=self.share_read,
+            asked=asked.text,
+            likely=mode != "bm25" and by == "passage" and rerank is None,
         )
 
     def _query_vectors(self, query: str) -> "QueryVectors":

@@ -91,12 +91,9 @@ class Hit:
 
     @property
     def reason(self) -> str:
-        """What speaks for it: how likely it answers, its meaning (a cosine), its words (BM25)."""
-        share = "<1 %" if 0 <= self.score < 0.005 else f"{100 * self.score:.0f} %"
-        likely = [] if self.score in (self.dense, self.bm25) else [share]
+        """What speaks for it: its meaning (a cosine) and its words (BM25)."""
         scores = {"meaning": (self.dense, 2), "words": (self.bm25, 1)}
-        parts = [f"{name} {v:.{digits}f}" for name, (v, digits) in scores.items() if v is not None]
-        return ", ".join(likely + parts)
+        return ", ".join(f"{name} {v:.{digits}f}" for name, (v, digits) in scores.items() if v is not None)
 
     def as_dict(self) -> HitDict:
         """Plain data for JSON."""
@@ -124,6 +121,7 @@ class Hits(Sequence[Hit]):
         answered: bool = True,
         read: float = 1.0,
         asked: str | None = None,
+        likely: bool = True,
     ) -> None:
         self.query, self._hits = query, tuple(hits)
         self.asked = query if asked is None else asked
@@ -132,6 +130,8 @@ class Hits(Sequence[Hit]):
         "Whether the best hit is good enough to be called an answer."
         self.read = read
         "How much of the text the model had read, from 0 to 1; the rest was searched by words."
+        self.likely = likely
+        "Whether scores say how likely a hit answers, from 0 to 1; those of documents and of `rerank` do not."
 
     @overload
     def __getitem__(self, index: int) -> Hit: ...
@@ -139,9 +139,12 @@ class Hits(Sequence[Hit]):
     def __getitem__(self, index: slice) -> "Hits": ...
     def __getitem__(self, index: int | slice) -> "Hit | Hits":
         if isinstance(index, slice):
-            kept = self._hits[index]
-            return Hits(self.query, kept, answered=self.answered, read=self.read, asked=self.asked)
+            return self._of(self._hits[index], self.likely)
         return self._hits[index]
+
+    def _of(self, hits: Sequence[Hit], likely: bool) -> "Hits":
+        """Other hits of the same query."""
+        return Hits(self.query, hits, answered=self.answered, read=self.read, asked=self.asked, likely=likely)
 
     def __len__(self) -> int:
         return len(self._hits)
@@ -152,8 +155,13 @@ class Hits(Sequence[Hit]):
         if len(scores) != len(self._hits):
             raise bad("rerank", f"a function that gives {len(self._hits)} pairs as many scores", len(scores))
         order = sorted(range(len(scores)), key=lambda place: -scores[place])
-        hits = [replace(self._hits[place], score=scores[place]) for place in order]
-        return Hits(self.query, hits, answered=self.answered, read=self.read, asked=self.asked)
+        return self._of([replace(self._hits[place], score=scores[place]) for place in order], likely=False)
+
+    def _reason(self, hit: Hit) -> str:
+        """How likely a hit answers, if that is known, and what speaks for it, in brackets."""
+        share = "<1 %" if hit.score < 0.005 else f"{100 * hit.score:.0f} %"
+        parts = [share] * self.likely + [hit.reason] * bool(hit.reason)
+        return f"({', '.join(parts)})" if parts else ""
 
     def __repr__(self) -> str:
         return "\n\n".join([*self.notes(), *self.lines()])
@@ -186,7 +194,7 @@ class Hits(Sequence[Hit]):
         for rank, (hit, parts) in enumerate(zip(self._hits, excerpts, strict=True), 1):
             place = f"{bold}{hit.cited(here or Path.cwd())}{off}"
             place = f"\033]8;;{hit.url}\033\\{place}\033]8;;\033\\" if links else place
-            lines = [f"{rank}. {place}  {dim}({hit.reason}){off}"]
+            lines = [f"{rank}. {place}  {dim}{self._reason(hit)}{off}"]
             headings = f"   {hit.headings}"
             lines += [f"{dim}{headings if width is None else headings[:width]}{off}"] if hit.headings else []
             for part in parts:
@@ -205,7 +213,7 @@ class Hits(Sequence[Hit]):
         highlighter = Highlighter(self.asked, (part.text for part in excerpts))
         rows = [f"<p>{html.escape(note)}</p>" for note in self.notes()]
         for rank, (hit, part) in enumerate(zip(self._hits, excerpts, strict=True), 1):
-            head = f"{rank}. <b>{html.escape(hit.place)}</b> <small>{html.escape(hit.reason)}</small>"
+            head = f"{rank}. <b>{html.escape(hit.place)}</b> <small>{html.escape(self._reason(hit))}</small>"
             head += f"<br><small>{html.escape(hit.headings)}</small>" if hit.headings else ""
             pieces = []
             for text, hot, answering in part.pieces(highlighter.spans(part.text), (0, len(part.text))):

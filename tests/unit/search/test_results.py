@@ -48,7 +48,7 @@ def test_without_color_the_answer_stands_between_quotes() -> None:
 def test_a_notebook_shows_the_answer_marked() -> None:
     shown = Hits("river", [HIT])._repr_html_()
     assert "<mark><b>Rivers</b>�[2J flow to the sea.</mark> Then" in shown
-    assert "<b>a�.pdf, page 4</b> <small>50 %, meaning 0.51</small>" in shown
+    assert "<b>a�.pdf, page 4</b> <small>(50 %, meaning 0.51)</small>" in shown
 
 
 def test_a_place_is_a_hyperlink_to_the_page() -> None:
@@ -68,7 +68,7 @@ def test_title_headings_and_identical_files_are_named(tmp_path: Path) -> None:
 def test_lines_fit_the_terminal() -> None:
     hit = replace(HIT, text="a river flows " * 9, answer_page=None, answer_line=7, bm25=7.25, dense=0.5)
     first, *rest = lines(replace(hit, score=0.5), width=50)
-    assert first.endswith(".pdf:7  (meaning 0.50, words 7.2)")
+    assert first.endswith(".pdf:7  (50 %, meaning 0.50, words 7.2)")
     assert len(rest) > 2
     assert all(len(line) <= 50 and line.startswith("   ") for line in rest)
 
@@ -107,3 +107,16 @@ def test_more_context_than_there_is_text_takes_no_time() -> None:
     assert (begin, end) == (0, len(text))
     assert len(shown) > len(text) // 80
     assert time.perf_counter() - began < 30
+
+
+@pytest.mark.parametrize(
+    ("score", "likely", "shown"),
+    [
+        (0.5, True, "(50 %, meaning 0.51)"),
+        (1e-9, True, "(<1 %, meaning 0.51)"),
+        (1.63, False, "(meaning 0.51)"),
+    ],
+)
+def test_a_score_is_a_percentage_only_if_it_is_a_likelihood(score: float, likely: bool, shown: str) -> None:
+    (line,) = Hits("river", [replace(HIT, score=score)], likely=likely)[:1].lines()
+    assert line.split("\n")[0].endswith(f"page 4  {shown}")
