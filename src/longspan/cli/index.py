@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, cast
 
 from longspan.cli.parsing import Verb
-from longspan.cli.terminal import say
+from longspan.cli.terminal import counted, say
 from longspan.errors import CheckpointError, InputError, bad, whole
 
 if TYPE_CHECKING:
@@ -171,9 +171,9 @@ def _update(index: "Index", paths: list[str], arguments: argparse.Namespace) -> 
 def tell_problems(index: "Index", report: "Report") -> None:
     """Say which files could not be read, and what is missing."""
     for path, reason in [*report.failed, *report.gaps]:
-        say(f"{path}: {reason}")
+        say(reason if str(path) in reason else f"{path}: {reason}")
     if not len(index):
-        skipped = f"; {len(report.skipped)} files were skipped" if report.skipped else ""
+        skipped = f"; {counted(report.skipped, 'file')} skipped" if report.skipped else ""
         say(f"there are no documents to search{skipped}.")
     if report.truncated:
         say(f"{report.truncated:,} tokens were not read.")
@@ -192,9 +192,8 @@ def _tell(
     else:
         said = sentence or ", ".join(f"{count} {name}" for name, count in done.items())
         part = "" if read == 1 or not len(index) else f", {read:.0%} read by the model"
-        print(
-            f"{printable(str(index.folder))}: {len(index.files)} files, {len(index)} passages{part}; {said}"
-        )
+        counts = f"{counted(index.files, 'file')}, {counted(index, 'passage')}"
+        print(f"{printable(str(index.folder))}: {counts}{part}; {said}")
     return 0
 
 

@@ -4,6 +4,7 @@ import os
 import shutil
 import subprocess
 import sys
+from collections.abc import Sized
 
 from longspan.errors import LongspanError
 
@@ -65,6 +66,16 @@ def size(count: float) -> str:
         if count >= power:
             return f"{count / power:.1f} {unit}"
     return f"{count:.0f} bytes"
+
+
+def counted(things: int | Sized, name: str) -> str:
+    """How many there are.
+
+    >>> counted(1, "file"), counted(["a", "b"], "passage")
+    ('1 file', '2 passages')
+    """
+    count = things if isinstance(things, int) else len(things)
+    return f"{count} {name}{'s' * (count != 1)}"
 
 
 def say(text: str) -> None:

@@ -73,14 +73,14 @@ class Excerpt(NamedTuple):
         return Excerpt(f"{before}{text[first:last]}{after}", self.begin + shift, min(self.end, last) + shift)
 
     @property
-    def marked(self) -> bool:
-        """Whether the answer is a part of the text, not all of it."""
-        return 0 < self.end - self.begin < len(self.text)
+    def is_answer(self) -> bool:
+        """Whether the answer is all of the text."""
+        return self.end - self.begin == len(self.text)
 
     def with_quotes(self) -> "Excerpt":
         """The answer between » and «, for where there is no bold."""
         text, begin, end = self
-        return Excerpt(f"{text[:begin]}»{text[begin:end]}«{text[end:]}", 0, 0) if self.marked else self
+        return Excerpt(f"{text[:begin]}»{text[begin:end]}«{text[end:]}", 0, 0) if begin < end else self
 
     def lines(self, width: int | None) -> list[tuple[int, int]]:
         """Where the lines of the text begin and end if none is to be wider; one line if width is None.
@@ -107,7 +107,7 @@ class Excerpt(NamedTuple):
         """
         first = bisect_right(words, line[0], key=itemgetter(1))
         near = words[first : bisect_left(words, line[1], lo=first, key=itemgetter(0))]
-        answer = (self.begin, self.end) if self.marked else (0, 0)
+        answer = self.begin, self.end
         places = {place for span in (*near, answer) for place in span if line[0] < place < line[1]}
         for begin, end in pairwise(sorted({*line, *places})):
             word = bisect_right(near, begin, key=itemgetter(0)) - 1

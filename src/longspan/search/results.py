@@ -224,17 +224,24 @@ class Hits(Sequence[Hit]):
 
 
 def _excerpts(hit: Hit, context: ContextOf | None) -> list[Excerpt]:
-    """What is shown of a hit: its passage as one piece, or the lines of its context."""
+    """What is shown of a hit: its passage as one piece, or the lines of its context.
+
+    The answer is marked unless it is all that is shown.
+    """
     if context is None:
         span = hit.answer_start - hit.start, hit.answer_end - hit.start
-        return [Excerpt.of(hit.text, *span).cut()]
+        return _unless_all([Excerpt.of(hit.text, *span).cut()])
     start, text = context(hit)
     parts = []
     for line in text.splitlines(keepends=True):
         begin, end = (min(max(place - start, 0), len(line)) for place in (hit.answer_start, hit.answer_end))
         parts.append(Excerpt.of(line, begin, end))
         start += len(line)
-    return parts
+    return _unless_all(parts)
+
+
+def _unless_all(parts: list[Excerpt]) -> list[Excerpt]:
+    return [Excerpt(part.text, 0, 0) for part in parts] if all(part.is_answer for part in parts) else parts
 
 
 def _styled(text: str, hot: bool, answering: bool) -> str:

@@ -120,3 +120,13 @@ def test_more_context_than_there_is_text_takes_no_time() -> None:
 def test_a_score_is_a_percentage_only_if_it_is_a_likelihood(score: float, likely: bool, shown: str) -> None:
     (line,) = Hits("river", [replace(HIT, score=score)], likely=likely)[:1].lines()
     assert line.split("\n")[0].endswith(f"page 4  {shown}")
+
+
+def test_lines_of_context_that_are_all_answer_are_marked() -> None:
+    for text, shown in (
+        ("Before.\nRivers flow to the sea...\n", "»Rivers flow to the sea...«"),
+        ("It.", "It."),
+    ):
+        begin = 110 - text.find("Rivers") if "Rivers" in text else 110
+        hit = replace(HIT, answer_end=136 if "Rivers" in text else 113)
+        assert lines(hit, context=lambda _, begin=begin, text=text: (begin, text))[-1].strip() == shown
