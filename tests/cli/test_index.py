@@ -302,3 +302,12 @@ def test_names_and_titles_of_files_cannot_drive_a_terminal(
         out, err = out + more[0], err + more[1]
     assert "[1JTitle has changed" in err
     assert "\033" not in out + err
+
+
+def test_a_little_that_is_not_read_is_not_nothing(capsys: pytest.CaptureFixture[str]) -> None:
+    tiny().save("model")
+    told(capsys, "index", "docs", "--model", "model")
+    Path("docs/new.txt").write_text("New.")
+    out, _ = told(capsys, "index", "--model", "model", "--words-only")
+    assert ", 99% read by the model; 1 added" in out
+    assert ", 99% read by " in told(capsys, "index", "--list")[0]

@@ -21,7 +21,7 @@ def show_all(as_json: bool) -> int:
         facts = (
             f"{counted(summary.files, 'file')}, {counted(summary.passages, 'passage')}, {size(summary.bytes)}"
         )
-        facts += f", {summary.read:.0%} read by {summary.model}" if summary.model else ", words only"
+        facts += f", {int(100 * summary.read)}% read by {summary.model}" if summary.model else ", words only"
         print(f"{printable(summary.name)}\t{printable(summary.problem or facts)}")
     return 0
 
@@ -41,7 +41,7 @@ def show(folder: Path, as_json: bool) -> int:
         print(json.dumps({**state._asdict(), "sizes": sizes, "roots": roots, "contents": files}))
         return 0
     counts = f"{counted(state.files, 'file')}, {counted(state.passages, 'passage')}"
-    print(f"{printable(str(folder))}: {counts}, {state.read:.0%} read by the model")
+    print(f"{printable(str(folder))}: {counts}, {int(100 * state.read)}% read by the model")
     print(f"model: {printable(state.model or 'none yet')}")
     kinds = ", ".join(f"{name} {size(count)}" for name, count in sizes.items())
     print(f"space: {kinds}; all {size(state.bytes)}")

@@ -191,7 +191,7 @@ def _tell(
         print(json.dumps({**state, "passages": len(index), "share_read": read, **done}))
     else:
         said = sentence or ", ".join(f"{count} {name}" for name, count in done.items())
-        part = "" if read == 1 or not len(index) else f", {read:.0%} read by the model"
+        part = "" if read == 1 or not len(index) else f", {int(100 * read)}% read by the model"
         counts = f"{counted(index.files, 'file')}, {counted(index, 'passage')}"
         print(f"{printable(str(index.folder))}: {counts}{part}; {said}")
     return 0

@@ -213,7 +213,7 @@ def _finish(reply: "Reply", lines: "list[Line]", arguments: argparse.Namespace, 
         out = "\n".join(line.as_json() if line.problem else next(answers) for line in lines)
     print(out, flush=True)
     if reply.read < 1:
-        say(f"read {reply.read:.0%} by meaning; the rest by words.")
+        say(f"read {int(100 * reply.read)}% by meaning; the rest by words.")
     if rank is not None and rank <= len(reply.found):
         terminal.open_file(*reply.found[rank - 1])
     elif rank is not None:
