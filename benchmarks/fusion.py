@@ -79,7 +79,7 @@ def cases(folder: Path, documents: Path, questions: Path) -> list[Case]:
     found = []
     with Index.open(folder) as index:
         view = index._view()
-        number = {str(path): i for i, e in enumerate(view.entries) for path in view._paths[e.id]}
+        number = {str(file.path): view._number[file.document] for file in view.files}
         for line in questions.read_text(encoding="utf-8").splitlines():
             asked = json.loads(line)
             gold = -1 if asked["file"] is None else number.get(str(documents / asked["file"]))

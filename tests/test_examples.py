@@ -114,6 +114,21 @@ def test_the_readme_shows_what_the_demo_asks_and_finds() -> None:
     assert "Answers found: 3 of 3 in whole documents" in shown
 
 
+def test_of_each_passage_the_readme_shows_the_answer() -> None:
+    hit = "$ longspan search {}\n1. a.txt:7  (9 %)\n   Title › 1 Part\n   {}\n\n"
+    unsure = "$ longspan search c\nno good match for 'c'; the best tries:\n\n1. a.txt:9  (1 %)\n   Words.\n\n"
+    hits = hit.format("a", "Is. »It is so.« Not.") + hit.format("b", "»No.« Yes.")
+    shown = f"$ longspan pull\nx\n\n{hits}{unsure}"
+    short = script("docs/pictures/demo.py").shortened(shown, ["is so", "Yes"])
+    assert [line.strip() for line in short.splitlines() if line.startswith("   …")] == [
+        "… »It is so.« …",
+        "… Yes …",
+    ]
+    assert short.count("Title › 1 Part") == 2
+    assert "pull" not in short
+    assert short.endswith("the best tries:\n\n1. a.txt:9  (1 %)\n   Words.")
+
+
 def test_output_goes_between_the_marks_of_a_page() -> None:
     picture = script("docs/pictures/demo.py")
     page = "a\n<!-- demo: begin -->old<!-- demo: end -->\nb\n"

@@ -33,17 +33,23 @@ def main() -> None:
 
 
 def shortened(shown: str, answers: list[str]) -> str:
-    """The demo's output without the download and the comparison, and of each passage only the answer."""
+    """The demo's output without the download and the comparison, and of each passage only the answer.
+
+    That is the marked sentence if it holds the answer.
+    """
     blocks = []
     for block in shown.strip().split("\n\n"):
         lines = block.split("\n")
-        if lines[0].startswith("$ longspan search"):
-            passage = " ".join(line.strip() for line in lines[2:])
-            kept = next((answer for answer in answers if answer in passage), passage[:100])
-            lines = [*lines[:2], f"   … {kept} …"]
-        elif not lines[0].startswith(("$ longspan index", "The ", "Answers found")):
+        passage = lines[-1].strip()
+        if lines[0].startswith("$ longspan search") and lines[1].startswith("1. "):
+            kept = [answer for answer in answers if answer in passage.replace("»", "").replace("«", "")]
+            kept += [part for part in re.findall("»[^«]*«", passage) if any(a in part for a in kept)]
+            lines = [*lines[:-1], f"   … {kept[-1] if kept else passage[:100]} …"]
+        elif lines[0] == "$ longspan pull" or not lines[0].startswith(
+            ("$ longspan", "1. ", "The ", "Answers found")
+        ):
             continue
-        blocks.append("\n".join(lines))
+        blocks.append("\n".join(lines).removesuffix(" The same search in these starts only:"))
     return "\n\n".join(blocks)
 
 

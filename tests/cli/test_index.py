@@ -3,10 +3,12 @@
 import io
 import json
 import os
+import sqlite3
 import subprocess
 import sys
 import time
 from collections.abc import Callable, Iterator
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
@@ -167,9 +169,22 @@ def test_an_index_that_another_process_changes_is_searched_as_it_is(
     monkeypatch.setattr("longspan.cli.search.WAIT", 0.0)
     told(capsys, "index", "docs", "--words-only")
     with writing(place(None, None)):
-        out, err = told(capsys, "search", "late fee", "docs", *WORDS)
+        out, err = told(capsys, "search", "late fee", "docs", "--top", "1", status=None)
     assert "1. docs/lease.md:5" in out
-    assert "another process is changing the index" in err
+    assert err.count("another process is changing the index") == 1
+
+
+def test_who_waits_for_another_process_is_told(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("longspan.cli.index.NOTICE", 0.0)
+    assert "another process" not in told(capsys, "index", "docs", "--words-only")[1]
+    held = writing(place(None, None))
+    held.__enter__()
+    monkeypatch.setattr(time, "sleep", lambda seconds: held.__exit__(None, None, None))
+    out, err = told(capsys, "index", "--remove", "docs/0.txt")
+    assert "another process is changing the index; waiting for it." in err
+    assert "1 removed" in out
 
 
 def test_searching_by_words_needs_no_torch() -> None:
@@ -186,13 +201,23 @@ def test_searching_by_words_needs_no_torch() -> None:
 def test_many_queries_are_answered_together(
     capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    Path("asked.jsonl").write_text('{"question": "late fee"}\n\nwelcome pets\n{"question": 3}\n{bad\n')
-    out, err = told(capsys, "search", "--queries", "asked.jsonl", "docs", *WORDS, "--json", status=3)
+    lines = ['{"question": "late fee"}', "", '{"question": 3}', "rent before:noon", "pets", "-fee", "{bad"]
+    Path("asked.jsonl").write_text("\n".join(lines))
+    command = ("search", "--queries", "asked.jsonl", "docs", *WORDS)
+    out, err = told(capsys, *command, "--json", status=3)
     answers = [json.loads(line) for line in out.splitlines()]
-    assert [answer["query"] for answer in answers] == ["late fee", "welcome pets"]
-    assert all(Path(answer["results"][0]["file"]).name == "lease.md" for answer in answers)
-    assert "asked.jsonl:4: it must hold a text as query or question" in err
-    assert "asked.jsonl:5: it is not JSON" in err
+    assert [answer["query"] for answer in answers] == ["late fee", *lines[2:]]
+    for answer in (answers[0], answers[3]):
+        assert Path(answer["results"][0]["file"]).name == "lease.md"
+    problems = {3: "it must hold a text as", 4: "must be a day", 6: "some words to look for", 7: "not JSON"}
+    assert {answer["line"] for answer in answers if "error" in answer} == {*problems}
+    assert all(problems[answer["line"]] in answer["error"] for answer in answers if "error" in answer)
+    assert [line.split(":")[2] for line in err.splitlines() if "asked.jsonl" in line] == ["3", "4", "6", "7"]
+    assert told(capsys, *command, status=3)[0].count("==> ") == 2
+    Path("asked.jsonl").write_text("-fee\n")
+    _, err = told(capsys, *command, status=2)
+    assert "asked.jsonl:1: " in err
+    assert "must be a file that holds queries" in err
     monkeypatch.setattr("sys.stdin", io.TextIOWrapper(io.BytesIO(b"late fee\n")))
     out, _ = told(capsys, "search", "--queries", "-", *WORDS)
     assert out.startswith("==> late fee <==\n\n1. docs/lease.md:5")
@@ -250,3 +275,39 @@ def test_a_result_is_opened_without_a_shell(
     assert started[0][1:] == [str(Path("docs/lease.md").absolute())]
     _, err = told(capsys, "search", "--open", "9", "late fee", *WORDS)
     assert (len(started), err) == (1, "longspan: there is no result 9 to open.\n")
+
+
+def test_names_and_titles_of_files_cannot_drive_a_terminal(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Not while they are watched, nor in errors, nor as the name of the index."""
+    evil = Path("docs/\033]0;evil\a")
+    evil.mkdir()
+    (evil / "a.md").write_text("# The \033[1JTitle\n\nSome words.")
+    (evil / "\033[2J.pdf").write_bytes(b"%PDF-1.4 no more than this")
+
+    def sleep(seconds: float) -> None:
+        if (evil / "\033[3J.pdf").exists():
+            raise KeyboardInterrupt
+        (evil / "\033[3J.pdf").write_bytes(b"%PDF-1.4 nor this")
+
+    monkeypatch.setattr(time, "sleep", sleep)
+    index = ("--words-only", "--index", "./\033[4J")
+    out, err = told(capsys, "index", str(evil), *index, "--watch")
+    assert all(name in err for name in ("[2J.pdf", "[3J.pdf", "evil"))
+    with closing(sqlite3.connect("\033[4J/index.sqlite")) as base, base:
+        base.execute("UPDATE passages SET line = 9")
+    for command in (("index", *index, "--check"), ("index", "--remove", str(evil / "b"), *index)):
+        more = told(capsys, *command, status=4 if "--check" in command else 0)
+        out, err = out + more[0], err + more[1]
+    assert "[1JTitle has changed" in err
+    assert "\033" not in out + err
+
+
+def test_a_little_that_is_not_read_is_not_nothing(capsys: pytest.CaptureFixture[str]) -> None:
+    tiny().save("model")
+    told(capsys, "index", "docs", "--model", "model")
+    Path("docs/new.txt").write_text("New.")
+    out, _ = told(capsys, "index", "--model", "model", "--words-only")
+    assert ", 99% read by the model; 1 added" in out
+    assert ", 99% read by " in told(capsys, "index", "--list")[0]

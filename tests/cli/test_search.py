@@ -75,7 +75,7 @@ def test_files_that_cannot_be_read_are_exit_3(capsys: pytest.CaptureFixture[str]
     options = ("--model", "model", "--mode", "bm25")
     out, err = told(capsys, "search", "Rome", "docs", "picture.pdf", *options, status=3)
     assert out.startswith("1. ")
-    assert "picture.pdf" in err
+    assert err.count("picture.pdf") == 1
     _, err = told(capsys, "encode", "docs", "picture.pdf", "--model", "model", "--out", "v.npy", status=3)
     assert "picture.pdf" in err
     assert np.load("v.npy").shape == (3, 16)
@@ -194,7 +194,7 @@ def test_nothing_in_an_empty_folder(capsys: pytest.CaptureFixture[str]) -> None:
     Path("empty/picture.png").touch()
     out, err = told(capsys, "search", "Rome", "empty", "--model", "model", status=1)
     assert out == "nothing found for 'Rome'\n"
-    assert err == "longspan: there are no documents to search; 1 files were skipped.\n"
+    assert err == "longspan: there are no documents to search; 1 file skipped.\n"
 
 
 def test_a_path_that_does_not_exist_leaves_no_index_behind(

@@ -31,7 +31,9 @@ def main(argv: Sequence[str] | None = None) -> int:
     except KeyboardInterrupt:
         return 130
     except (LongspanError, OSError) as error:
-        print(f"longspan: {error}", file=sys.stderr)
+        from longspan.cli.terminal import say
+
+        say(str(error))
         if isinstance(error, InputError):
             return 2
         return 4 if isinstance(error, (CheckpointError, DocumentError)) else 1

@@ -3,7 +3,7 @@
 import json
 from pathlib import Path
 
-from longspan.cli.terminal import say, size
+from longspan.cli.terminal import counted, say, size
 
 
 def show_all(as_json: bool) -> int:
@@ -18,8 +18,10 @@ def show_all(as_json: bool) -> int:
     if not known:
         say("there are no indexes yet: `longspan index PATH...` fills the default one.")
     for summary in known:
-        facts = f"{summary.files} files, {summary.passages} passages, {size(summary.bytes)}"
-        facts += f", {summary.read:.0%} read by {summary.model}" if summary.model else ", words only"
+        facts = (
+            f"{counted(summary.files, 'file')}, {counted(summary.passages, 'passage')}, {size(summary.bytes)}"
+        )
+        facts += f", {int(100 * summary.read)}% read by {summary.model}" if summary.model else ", words only"
         print(f"{printable(summary.name)}\t{printable(summary.problem or facts)}")
     return 0
 
@@ -38,11 +40,12 @@ def show(folder: Path, as_json: bool) -> int:
         files = [record._asdict() for record in records]
         print(json.dumps({**state._asdict(), "sizes": sizes, "roots": roots, "contents": files}))
         return 0
-    print(f"{folder}: {state.files} files, {state.passages} passages, {state.read:.0%} read by the model")
-    print(f"model: {state.model or 'none yet'}")
+    counts = f"{counted(state.files, 'file')}, {counted(state.passages, 'passage')}"
+    print(f"{printable(str(folder))}: {counts}, {int(100 * state.read)}% read by the model")
+    print(f"model: {printable(state.model or 'none yet')}")
     kinds = ", ".join(f"{name} {size(count)}" for name, count in sizes.items())
     print(f"space: {kinds}; all {size(state.bytes)}")
     for record in records:
         how = "read" if record.read else "words only so far"
-        print(f"{size(record.bytes)}\t{record.passages} passages\t{how}\t{printable(record.file)}")
+        print(f"{size(record.bytes)}\t{counted(record.passages, 'passage')}\t{how}\t{printable(record.file)}")
     return 0

@@ -38,9 +38,7 @@ def add_to(verbs: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None
     option(
         "--short", default="short", help="the short model (default: what the built-in model was built from)"
     )
-    option(
-        "--rerank", metavar="MODEL", help="a cross-encoder, for a row where it ranks our results again"
-    )
+    option("--rerank", metavar="MODEL", help="a cross-encoder, for a row where it ranks our results again")
     option("--limit", type=int, default=8192, metavar="N", help="tokens of an RFC (default: 8192)")
     option("--limit-questions", type=int, metavar="N", help="only the first N questions, for a trial")
     option("--index", type=Path, metavar="DIR", help="keep the index (and others beside it) for the next run")

@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, cast
 
 from longspan.cli.parsing import Verb
-from longspan.cli.terminal import say
+from longspan.cli.terminal import counted, say
 from longspan.errors import CheckpointError, InputError, bad, whole
 
 if TYPE_CHECKING:
@@ -15,6 +15,8 @@ if TYPE_CHECKING:
 
 SECONDS = 5
 """Between two looks at the files that are watched."""
+NOTICE = 1.0
+"""Seconds to wait for another process before the user is told."""
 
 
 def add_to(verbs: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
@@ -35,7 +37,7 @@ def add_to(verbs: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None
     verb.add_argument(
         "--tokens", metavar="KIND", help="keep the vectors of tokens as 1bit (default), 8bit or off"
     )
-    verb.add_argument("--ocr", action="store_true", help="read scanned pages by tesseract")
+    verb.add_argument("--ocr", action="store_true", help="read scanned pages and pictures by tesseract")
     verb.add_argument("--rebuild", action="store_true", help="forget and read everything again")
     verb.add_argument("--prune", action="store_true", help="forget files that no longer exist")
     verb.add_argument("--check", action="store_true", help="compare the whole index with its checksums")
@@ -75,6 +77,7 @@ def run(arguments: argparse.Namespace) -> int:
         raise empty(folder)
     if arguments.show:
         return catalog.show(folder, arguments.json)
+    _notice_others(folder)
     paths = _rebuilt(folder, arguments) if arguments.rebuild else arguments.paths
     with opened(folder, arguments) as index:
         if arguments.remove:
@@ -83,6 +86,19 @@ def run(arguments: argparse.Namespace) -> int:
             return _tell(index, {"pruned": index.prune()}, arguments)
         status = _update(index, paths, arguments)
         return status if arguments.watch is None else watch(index, roots_of(index, paths), arguments)
+
+
+def _notice_others(folder: Path) -> None:
+    """Say so if another process has to be waited for."""
+    if not folder.is_dir():
+        return
+    from longspan.search.lock import Busy, writing
+
+    try:
+        with writing(folder, NOTICE):
+            pass
+    except Busy:
+        say("another process is changing the index; waiting for it.")
 
 
 def check_paths(paths: list[str]) -> None:
@@ -156,12 +172,10 @@ def _update(index: "Index", paths: list[str], arguments: argparse.Namespace) -> 
 
 def tell_problems(index: "Index", report: "Report") -> None:
     """Say which files could not be read, and what is missing."""
-    from longspan.search.results import printable
-
     for path, reason in [*report.failed, *report.gaps]:
-        say(f"{printable(str(path))}: {printable(reason)}")
+        say(reason if str(path) in reason else f"{path}: {reason}")
     if not len(index):
-        skipped = f"; {len(report.skipped)} files were skipped" if report.skipped else ""
+        skipped = f"; {counted(report.skipped, 'file')} skipped" if report.skipped else ""
         say(f"there are no documents to search{skipped}.")
     if report.truncated:
         say(f"{report.truncated:,} tokens were not read.")
@@ -171,14 +185,17 @@ def _tell(
     index: "Index", done: dict[str, object], arguments: argparse.Namespace, sentence: str | None = None
 ) -> int:
     """Print the state of the index and what was done."""
+    from longspan.search.results import printable
+
     read = index.share_read
     if arguments.json:
         state = {"index": str(index.folder), "model": index.model, "files": len(index.files)}
         print(json.dumps({**state, "passages": len(index), "share_read": read, **done}))
     else:
         said = sentence or ", ".join(f"{count} {name}" for name, count in done.items())
-        part = "" if read == 1 or not len(index) else f", {read:.0%} read by the model"
-        print(f"{index.folder}: {len(index.files)} files, {len(index)} passages{part}; {said}")
+        part = "" if read == 1 or not len(index) else f", {int(100 * read)}% read by the model"
+        counts = f"{counted(index.files, 'file')}, {counted(index, 'passage')}"
+        print(f"{printable(str(index.folder))}: {counts}{part}; {said}")
     return 0
 
 

@@ -3,6 +3,8 @@
 import sys
 from pathlib import Path
 
+from longspan.cli.terminal import say
+
 STANDARD_INPUT = "-"
 Failures = list[dict[str, str]]
 
@@ -38,8 +40,6 @@ def fail(failed: Failures, path: Path, reason: str) -> None:
 
 def report_failures(failed: Failures) -> int:
     """Print what failed to stderr; the exit status: 3 if anything did."""
-    from longspan.search.results import printable
-
     for failure in failed:
-        print(f"longspan: {printable(failure['file'])}: {printable(failure['reason'])}", file=sys.stderr)
+        say(f"{failure['file']}: {failure['reason']}")
     return 3 if failed else 0

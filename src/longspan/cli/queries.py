@@ -3,33 +3,48 @@
 import json
 import sys
 from pathlib import Path
+from typing import NamedTuple
 
 from longspan.cli.inputs import STANDARD_INPUT
 from longspan.errors import bad
 
 KEYS = ("query", "question")
-Problem = tuple[int, str]
-"""The number of a line, and what is wrong with it."""
 
 
-def read_queries(path: str) -> tuple[list[str], list[Problem]]:
-    """The questions of a file, or of standard input if it is -, and the lines that hold none."""
+class Line(NamedTuple):
+    """A line of a file of questions that is not empty."""
+
+    number: int
+    query: str
+    "The question; all of the line if it holds none."
+    problem: str = ""
+    "Why it cannot be searched for."
+
+    def as_json(self) -> str:
+        """The problem as the output shows it among answers."""
+        return json.dumps({"query": self.query, "line": self.number, "error": self.problem})
+
+
+def read_queries(path: str) -> list[Line]:
+    """The questions of a file, or of standard input if it is -."""
+    from longspan.search.query import Query
+
     if path == STANDARD_INPUT:
         data = sys.stdin.buffer.read()
     elif not Path(path).expanduser().is_file():
         raise bad("--queries", "a file that exists, or - for standard input", path)
     else:
         data = Path(path).expanduser().read_bytes()
-    queries, problems = [], []
+    lines = []
     for number, line in enumerate(data.splitlines(), 1):
         try:
             query = question(line.decode("utf-8-sig").strip())
-            queries += [query] if query else []
+            if query:
+                Query.parse(query)
+                lines.append(Line(number, query))
         except ValueError as error:
-            problems.append((number, str(error)))
-    if not queries:
-        raise bad("--queries", "a file that holds queries", path)
-    return queries, problems
+            lines.append(Line(number, line.decode("utf-8-sig", "replace").strip(), str(error)))
+    return lines
 
 
 def question(line: str) -> str:

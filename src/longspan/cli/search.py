@@ -13,6 +13,7 @@ from longspan.cli.terminal import say
 from longspan.errors import bad, whole
 
 if TYPE_CHECKING:
+    from longspan.cli.queries import Line
     from longspan.search.index import Index
     from longspan.search.request import Reply, Request
     from longspan.search.update import Report
@@ -74,7 +75,8 @@ def run(arguments: argparse.Namespace) -> int:
         keep.stop_all()
         if arguments.query is None and arguments.queries is None:
             return 0
-    request, problems = _request(arguments)
+    request, lines = _request(arguments)
+    problems = 3 if any(line.problem for line in lines) else 0
     folder, model = place(arguments.index, arguments.model), model_name(arguments.model)
     check_paths(request.paths)
     if not request.paths and not exists(folder):
@@ -82,32 +84,36 @@ def run(arguments: argparse.Namespace) -> int:
     if arguments.keep:
         reply = keep.ask(keep.identity(folder, model), request, arguments.keep)
         if reply is not None:
-            return _finish(reply, arguments.open, 3 if problems else 0)
+            return _finish(reply, lines, arguments, problems)
     from longspan.search.request import check
 
     check(request)
     with opened(folder, arguments) as index:
         reply, status = _search(index, request)
-    status = _finish(reply, arguments.open, status or (3 if problems else 0))
+    status = _finish(reply, lines, arguments, status or problems)
     if arguments.keep:
         keep.start(folder, model, arguments.keep)
     return status
 
 
-def _request(arguments: argparse.Namespace) -> "tuple[Request, list[tuple[int, str]]]":
-    """What the options ask for, and the lines of --queries that ask for nothing."""
-    from longspan.cli.queries import read_queries
+def _request(arguments: argparse.Namespace) -> "tuple[Request, list[Line]]":
+    """What the options ask for, and the lines of --queries."""
+    from longspan.cli.queries import Line, read_queries
     from longspan.search.request import Request
     from longspan.search.update import listed
 
-    paths, problems = arguments.paths, list[tuple[int, str]]()
+    paths, lines = arguments.paths, list[Line]()
     if arguments.queries is not None:
         if arguments.open is not None:
             raise bad("--open", "left out with --queries", arguments.open)
         paths = [arguments.query, *paths] if arguments.query is not None else paths
-        queries, problems = read_queries(arguments.queries)
-        for number, reason in problems:
-            say(f"{arguments.queries}:{number}: {reason}")
+        lines = read_queries(arguments.queries)
+        for line in lines:
+            if line.problem:
+                say(f"{arguments.queries}:{line.number}: {line.problem}")
+        queries = [line.query for line in lines if not line.problem]
+        if not queries:
+            raise bad("--queries", "a file that holds queries", arguments.queries)
     elif arguments.query is None:
         raise bad("QUERY", "given", None, 'As in: longspan search "who pays?" contracts/')
     else:
@@ -129,7 +135,7 @@ def _request(arguments: argparse.Namespace) -> "tuple[Request, list[tuple[int, s
         width=terminal.width(),
         here=os.getcwd(),
         **{name: getattr(arguments, name) for name in names},
-    ), problems
+    ), lines
 
 
 def _search(index: "Index", request: "Request") -> "tuple[Reply, int]":
@@ -142,7 +148,8 @@ def _search(index: "Index", request: "Request") -> "tuple[Reply, int]":
         raise empty(index.folder)
     with Catalog(index.folder) as catalog:
         unread = catalog.unread(list(map(Path, request.paths)))
-    if request.asks_model and unread and not request.now and not stopped:
+    busy = bool(request.paths) and report is None
+    if request.asks_model and unread and not (request.now or stopped or busy):
         stopped = _read(index, request, unread, report)
         if stopped and index.share_read and "reader" not in vars(index):  # stopped while the model was loaded
             request = replace(request, mode="bm25")
@@ -198,11 +205,15 @@ def _read(index: "Index", request: "Request", unread: int, report: "Report | Non
     return False
 
 
-def _finish(reply: "Reply", rank: int | None, status: int) -> int:
+def _finish(reply: "Reply", lines: "list[Line]", arguments: argparse.Namespace, status: int) -> int:
     """Print the results, open one if asked to, and give the status."""
-    print(reply.out, flush=True)
+    out, rank = reply.out, arguments.open
+    if arguments.json and lines:
+        answers = iter(out.splitlines())
+        out = "\n".join(line.as_json() if line.problem else next(answers) for line in lines)
+    print(out, flush=True)
     if reply.read < 1:
-        say(f"read {reply.read:.0%} by meaning; the rest by words.")
+        say(f"read {int(100 * reply.read)}% by meaning; the rest by words.")
     if rank is not None and rank <= len(reply.found):
         terminal.open_file(*reply.found[rank - 1])
     elif rank is not None:

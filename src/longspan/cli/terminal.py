@@ -4,6 +4,7 @@ import os
 import shutil
 import subprocess
 import sys
+from collections.abc import Sized
 
 from longspan.errors import LongspanError
 
@@ -67,6 +68,19 @@ def size(count: float) -> str:
     return f"{count:.0f} bytes"
 
 
+def counted(things: int | Sized, name: str) -> str:
+    """How many there are.
+
+    >>> counted(1, "file"), counted(["a", "b"], "passage")
+    ('1 file', '2 passages')
+    """
+    count = things if isinstance(things, int) else len(things)
+    return f"{count} {name}{'s' * (count != 1)}"
+
+
 def say(text: str) -> None:
-    """Tell the user something that is not part of the output."""
-    print(f"longspan: {text}", file=sys.stderr, flush=True)
+    """Tell the user something that is not part of the output; what a terminal would obey is left out."""
+    from longspan.search.highlight import printable
+
+    clean = "\n".join(map(printable, text.split("\n")))
+    print(f"longspan: {clean}", file=sys.stderr, flush=True)

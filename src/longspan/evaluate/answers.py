@@ -12,8 +12,7 @@ from longspan.evaluate.figures import Row, row
 from longspan.evaluate.questions import Question, Questions, squeeze
 from longspan.progress import progress_bar
 from longspan.search.index import Index
-from longspan.search.results import Hit
-from longspan.search.view import Rerank
+from longspan.search.results import Hit, Rerank
 
 if TYPE_CHECKING:
     from longspan.reader import Reader

@@ -2,7 +2,7 @@
 
 from longspan.pipeline.inputs import TextPair
 from longspan.reader import Reader
-from longspan.search.view import Rerank
+from longspan.search.results import Rerank
 
 
 def cross_encoder(reader: Reader) -> Rerank:

@@ -108,6 +108,9 @@ class Database:
         """SQLite's errors as ours: in use, not usable, or damaged."""
         try:
             yield
+        except sqlite3.ProgrammingError as error:
+            where = f"The index `{self.folder}` was closed, or opened by another thread"
+            raise LongspanError(f"{where} ({error}). Open it in each thread: Index.open(folder).") from error
         except sqlite3.DatabaseError as error:
             name = getattr(error, "sqlite_errorname", "")
             if name.startswith(("SQLITE_BUSY", "SQLITE_LOCKED")):
@@ -137,10 +140,10 @@ class Database:
     @contextmanager
     def snapshot(self) -> Iterator[None]:
         """All reads inside see one state, whatever other processes write; one may stand inside another."""
-        if self._db.in_transaction:
-            yield
-            return
         with self._guarded():
+            if self._db.in_transaction:
+                yield
+                return
             self._db.execute("BEGIN")
             try:
                 yield

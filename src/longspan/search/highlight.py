@@ -1,8 +1,10 @@
 """Highlights: the answer in a text, and the words of a query by the stems that the word index matches."""
 
 import re
-from collections.abc import Iterable, Iterator
+from bisect import bisect_left, bisect_right
+from collections.abc import Iterable, Iterator, Sequence
 from itertools import pairwise
+from operator import itemgetter
 from typing import NamedTuple
 
 from longspan.search.words import query_stems, stems, word_spans, words_of
@@ -71,14 +73,14 @@ class Excerpt(NamedTuple):
         return Excerpt(f"{before}{text[first:last]}{after}", self.begin + shift, min(self.end, last) + shift)
 
     @property
-    def marked(self) -> bool:
-        """Whether the answer is a part of the text, not all of it."""
-        return 0 < self.end - self.begin < len(self.text)
+    def is_answer(self) -> bool:
+        """Whether the answer is all of the text."""
+        return self.end - self.begin == len(self.text)
 
     def with_quotes(self) -> "Excerpt":
         """The answer between » and «, for where there is no bold."""
         text, begin, end = self
-        return Excerpt(f"{text[:begin]}»{text[begin:end]}«{text[end:]}", 0, 0) if self.marked else self
+        return Excerpt(f"{text[:begin]}»{text[begin:end]}«{text[end:]}", 0, 0) if begin < end else self
 
     def lines(self, width: int | None) -> list[tuple[int, int]]:
         """Where the lines of the text begin and end if none is to be wider; one line if width is None.
@@ -97,15 +99,19 @@ class Excerpt(NamedTuple):
         return lines
 
     def pieces(
-        self, words: Iterable[tuple[int, int]], line: tuple[int, int]
+        self, words: Sequence[tuple[int, int]], line: tuple[int, int]
     ) -> Iterator[tuple[str, bool, bool]]:
-        """A line in pieces, each with whether it is a word of the query and whether it is of the answer."""
-        words = list(words)
-        answer = (self.begin, self.end) if self.marked else (0, 0)
-        places = {place for span in (*words, answer) for place in span if line[0] < place < line[1]}
+        """A line in pieces, each with whether it is a word of the query and whether it is of the answer.
+
+        words: where those of the whole text begin and end, in order.
+        """
+        first = bisect_right(words, line[0], key=itemgetter(1))
+        near = words[first : bisect_left(words, line[1], lo=first, key=itemgetter(0))]
+        answer = self.begin, self.end
+        places = {place for span in (*near, answer) for place in span if line[0] < place < line[1]}
         for begin, end in pairwise(sorted({*line, *places})):
-            hot = any(first <= begin < last for first, last in words)
-            yield self.text[begin:end], hot, answer[0] <= begin < answer[1]
+            word = bisect_right(near, begin, key=itemgetter(0)) - 1
+            yield self.text[begin:end], word >= 0 and begin < near[word][1], answer[0] <= begin < answer[1]
 
 
 def printable(text: str) -> str:

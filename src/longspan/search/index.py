@@ -11,10 +11,10 @@ from longspan.errors import LongspanError, bad, one_of
 from longspan.search.compaction import compact, verify
 from longspan.search.lock import writing
 from longspan.search.query import Query
-from longspan.search.results import Hits
+from longspan.search.results import Hits, Rerank
 from longspan.search.store import Store
 from longspan.search.update import Report, fingerprint, is_gone, listed, stamp_of, within
-from longspan.search.view import Rerank, View, check_options
+from longspan.search.view import View, check_options
 from longspan.search.writer import Writer
 
 if TYPE_CHECKING:
@@ -25,6 +25,8 @@ TOKENS = ("1bit", "8bit", "off")
 """How the vectors of tokens are kept."""
 UNNAMED = "a Reader"
 """What an index knows a model by that has no name."""
+RERANKED = 50
+"""How many passages a re-ranker is given."""
 
 
 class Index:
@@ -135,8 +137,9 @@ class Index:
         A file of the same size and time, or of the same content, is not read again, nor is a renamed one.
         Words come first, at tens of megabytes a second; then the model reads (see `embed`), unless `vectors`
         is False. What is done is committed bit by bit, so an interrupted run loses little. `progress` shows
-        a bar; None: on a terminal, if it takes a while. `ocr` reads scanned pages by tesseract. `wait` is
-        how many seconds to wait for another process that changes the index, None: as long as it takes.
+        a bar; None: on a terminal, if it takes a while. `ocr` reads scanned pages and pictures by tesseract,
+        also of files that were read without it. `wait` is how many seconds to wait for another process that
+        changes the index, None: as long as it takes.
         """
         began, report = time.perf_counter(), Report()
         roots = listed(paths)
@@ -217,11 +220,19 @@ class Index:
         if not len(self):
             return Hits(query, [])
         vectors = None if mode == "bm25" or not self._view().n_read else self._query_vectors(asked.text)
+        count = top if rerank is None else max(top, RERANKED)
         with self._store.db.snapshot(), self._store.db.sound():
-            hits = self._view().search(asked, vectors, top, mode=mode, by=by, roots=roots, rerank=rerank)
+            hits = self._view().search(asked, vectors, count, mode=mode, by=by, roots=roots)
+        if rerank is not None and hits:
+            hits = hits.reranked(rerank)[:top]
         kept = [hit for hit in hits if min_score is None or hit.score >= min_score]
         return Hits(
-            query, kept, answered=hits.answered and bool(kept), read=self.share_read, asked=asked.text
+            query,
+            kept,
+            answered=hits.answered and bool(kept),
+            read=self.share_read,
+            asked=asked.text,
+            likely=mode != "bm25" and rerank is None,
         )
 
     def _query_vectors(self, query: str) -> "QueryVectors | None":

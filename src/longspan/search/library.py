@@ -51,7 +51,7 @@ def indexes_folder() -> Path:
 def model_name(model: str | None) -> str | None:
     """A model's name that means the same wherever it is used: a folder as an absolute path."""
     folder = Path(model).expanduser() if model else None
-    return str(folder.absolute()) if folder and folder.is_dir() else model
+    return os.path.abspath(folder) if folder and folder.is_dir() else model
 
 
 def place(index: str | None, model: str | None) -> Path:
@@ -65,7 +65,7 @@ def place(index: str | None, model: str | None) -> Path:
     folder, named = Path(index).expanduser(), indexes_folder() / index
     is_path = folder.name != index or not index
     if is_path or (folder / NAME).is_file() or (folder.is_dir() and not (named / NAME).is_file()):
-        return folder.absolute()
+        return Path(os.path.abspath(folder))
     if not _PLAIN.fullmatch(index):
         raise bad("--index", "a name of letters, digits, . - and _, or a folder such as ./contracts", index)
     return named

@@ -10,6 +10,10 @@ from typing import NamedTuple
 import numpy as np
 
 from longspan.shapes import ByteArray, FloatArray, IntArray
+from longspan.text.files import kinds
+
+RECOGNIZED = b"+ocr"
+"""Stands behind the digest of a document that was read with OCR."""
 
 
 class File(NamedTuple):
@@ -55,6 +59,14 @@ class Entry:
     vectors_crc: int = 0
 
     @property
+    def unrecognized(self) -> bool:
+        """Whether it has pages without text that OCR was not tried on."""
+        if self.kind not in kinds.RECOGNIZED or self.digest.endswith(RECOGNIZED):
+            return False
+        sizes = np.diff(numbers(self.pages), append=self.characters)
+        return bool((sizes <= 2).any())  # a blank line stands between pages
+
+    @property
     def rows(self) -> IntArray:
         """Its rows: the document's, then those of its passages."""
         return np.arange(self.slot, self.slot + self.passages + 1)
@@ -74,8 +86,13 @@ class Row(NamedTuple):
     start: int
     line: int
     section: str
-    "The headings that it stands under, one on each line."
+    "The headings that it begins under, one on each line."
     text: str
+
+    @property
+    def path(self) -> tuple[str, ...]:
+        """The headings that it begins under, the outermost first."""
+        return tuple(self.section.split("\n")) if self.section else ()
 
 
 class Tables(NamedTuple):

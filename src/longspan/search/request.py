@@ -153,6 +153,8 @@ def surroundings(text: str, begin: int, end: int, lines: int) -> tuple[int, int]
     """
     first, last = begin, end - 1
     for _ in range(lines + 1):
+        if first < 0 and last < 0:
+            break
         first = text.rfind("\n", 0, max(first, 0))
         last = text.find("\n", last + 1) if 0 <= last < len(text) else -1
     first, last = first + 1, last if last >= 0 else len(text)

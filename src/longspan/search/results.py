@@ -1,11 +1,12 @@
 """What a search finds: passages that say where they stand and print well."""
 
 import html
-from collections.abc import Callable, Iterator, Sequence
-from dataclasses import asdict, dataclass
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import TypedDict, cast, overload
 
+from longspan.errors import bad
 from longspan.search.highlight import Excerpt, Highlighter
 from longspan.search.highlight import printable as printable
 
@@ -43,7 +44,7 @@ class Hit:
     "Other files with the same content."
     title: str = ""
     section: tuple[str, ...] = ()
-    "The headings that it stands under, the outermost first."
+    "The headings that the answer stands under, the outermost first."
     page: int | None
     "From 1, where the format has pages."
     line: int
@@ -84,17 +85,15 @@ class Hit:
 
     @property
     def headings(self) -> str:
-        """The title of the document and the headings above the passage, on one line."""
+        """The title of the document and the headings above the answer, on one line."""
         parts = dict.fromkeys(" ".join(part.split()) for part in (self.title, *self.section))
         return printable(" › ".join(part for part in parts if part))
 
     @property
     def reason(self) -> str:
-        """What speaks for it: how likely it answers, its meaning (a cosine), its words (BM25)."""
-        likely = [] if self.score in (self.dense, self.bm25) else [f"{self.score:.0%}".replace("%", " %")]
+        """What speaks for it: its meaning (a cosine) and its words (BM25)."""
         scores = {"meaning": (self.dense, 2), "words": (self.bm25, 1)}
-        parts = [f"{name} {v:.{digits}f}" for name, (v, digits) in scores.items() if v is not None]
-        return ", ".join(likely + parts)
+        return ", ".join(f"{name} {v:.{digits}f}" for name, (v, digits) in scores.items() if v is not None)
 
     def as_dict(self) -> HitDict:
         """Plain data for JSON."""
@@ -105,6 +104,8 @@ class Hit:
         )
 
 
+Rerank = Callable[[list[tuple[str, str]]], Iterable[float]]
+"""A score for each pair of a query and a passage, such as `CrossEncoder.predict` of sentence-transformers."""
 ContextOf = Callable[[Hit], tuple[int, str]]
 """The text around a hit, and where it starts in the document."""
 
@@ -120,6 +121,7 @@ class Hits(Sequence[Hit]):
         answered: bool = True,
         read: float = 1.0,
         asked: str | None = None,
+        likely: bool = True,
     ) -> None:
         self.query, self._hits = query, tuple(hits)
         self.asked = query if asked is None else asked
@@ -128,6 +130,8 @@ class Hits(Sequence[Hit]):
         "Whether the best hit is good enough to be called an answer."
         self.read = read
         "How much of the text the model had read, from 0 to 1; the rest was searched by words."
+        self.likely = likely
+        "Whether scores say how likely a hit answers, from 0 to 1; BM25 and those of `rerank` do not."
 
     @overload
     def __getitem__(self, index: int) -> Hit: ...
@@ -135,12 +139,29 @@ class Hits(Sequence[Hit]):
     def __getitem__(self, index: slice) -> "Hits": ...
     def __getitem__(self, index: int | slice) -> "Hit | Hits":
         if isinstance(index, slice):
-            kept = self._hits[index]
-            return Hits(self.query, kept, answered=self.answered, read=self.read, asked=self.asked)
+            return self._of(self._hits[index], self.likely)
         return self._hits[index]
+
+    def _of(self, hits: Sequence[Hit], likely: bool) -> "Hits":
+        """Other hits of the same query."""
+        return Hits(self.query, hits, answered=self.answered, read=self.read, asked=self.asked, likely=likely)
 
     def __len__(self) -> int:
         return len(self._hits)
+
+    def reranked(self, rerank: Rerank) -> "Hits":
+        """The same hits with the scores that `rerank` gives them, in the order of these."""
+        scores = list(map(float, rerank([(self.asked, hit.text) for hit in self._hits])))
+        if len(scores) != len(self._hits):
+            raise bad("rerank", f"a function that gives {len(self._hits)} pairs as many scores", len(scores))
+        order = sorted(range(len(scores)), key=lambda place: -scores[place])
+        return self._of([replace(self._hits[place], score=scores[place]) for place in order], likely=False)
+
+    def _reason(self, hit: Hit) -> str:
+        """How likely a hit answers, if that is known, and what speaks for it, in brackets."""
+        share = "<1 %" if hit.score < 0.005 else f"{100 * hit.score:.0f} %"
+        parts = [share] * self.likely + [hit.reason] * bool(hit.reason)
+        return f"({', '.join(parts)})" if parts else ""
 
     def __repr__(self) -> str:
         return "\n\n".join([*self.notes(), *self.lines()])
@@ -173,7 +194,7 @@ class Hits(Sequence[Hit]):
         for rank, (hit, parts) in enumerate(zip(self._hits, excerpts, strict=True), 1):
             place = f"{bold}{hit.cited(here or Path.cwd())}{off}"
             place = f"\033]8;;{hit.url}\033\\{place}\033]8;;\033\\" if links else place
-            lines = [f"{rank}. {place}  {dim}({hit.reason}){off}"]
+            lines = [f"{rank}. {place}  {dim}{self._reason(hit)}{off}"]
             headings = f"   {hit.headings}"
             lines += [f"{dim}{headings if width is None else headings[:width]}{off}"] if hit.headings else []
             for part in parts:
@@ -192,7 +213,7 @@ class Hits(Sequence[Hit]):
         highlighter = Highlighter(self.asked, (part.text for part in excerpts))
         rows = [f"<p>{html.escape(note)}</p>" for note in self.notes()]
         for rank, (hit, part) in enumerate(zip(self._hits, excerpts, strict=True), 1):
-            head = f"{rank}. <b>{html.escape(hit.place)}</b> <small>{html.escape(hit.reason)}</small>"
+            head = f"{rank}. <b>{html.escape(hit.place)}</b> <small>{html.escape(self._reason(hit))}</small>"
             head += f"<br><small>{html.escape(hit.headings)}</small>" if hit.headings else ""
             pieces = []
             for text, hot, answering in part.pieces(highlighter.spans(part.text), (0, len(part.text))):
@@ -203,17 +224,24 @@ class Hits(Sequence[Hit]):
 
 
 def _excerpts(hit: Hit, context: ContextOf | None) -> list[Excerpt]:
-    """What is shown of a hit: its passage as one piece, or the lines of its context."""
+    """What is shown of a hit: its passage as one piece, or the lines of its context.
+
+    The answer is marked unless it is all that is shown.
+    """
     if context is None:
         span = hit.answer_start - hit.start, hit.answer_end - hit.start
-        return [Excerpt.of(hit.text, *span).cut()]
+        return _unless_all([Excerpt.of(hit.text, *span).cut()])
     start, text = context(hit)
     parts = []
     for line in text.splitlines(keepends=True):
         begin, end = (min(max(place - start, 0), len(line)) for place in (hit.answer_start, hit.answer_end))
         parts.append(Excerpt.of(line, begin, end))
         start += len(line)
-    return parts
+    return _unless_all(parts)
+
+
+def _unless_all(parts: list[Excerpt]) -> list[Excerpt]:
+    return [Excerpt(part.text, 0, 0) for part in parts] if all(part.is_answer for part in parts) else parts
 
 
 def _styled(text: str, hot: bool, answering: bool) -> str:

@@ -1,6 +1,7 @@
 """Updating an index: which files changed, whether the model is the same, and the report of what was done."""
 
 import hashlib
+import os
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -120,9 +121,9 @@ def is_gone(path: Path) -> bool:
 
 
 def listed(paths: str | Path | Iterable[str | Path]) -> list[Path]:
-    """One or several paths as a list of absolute ones."""
+    """One or several paths as a list of absolute ones, without `..`; links stay what they are."""
     several = [paths] if isinstance(paths, str | Path) else paths
-    return [Path(path).expanduser().absolute() for path in several]
+    return [Path(os.path.abspath(Path(path).expanduser())) for path in several]
 
 
 def within(path: Path, roots: Sequence[Path]) -> bool:

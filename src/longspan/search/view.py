@@ -1,6 +1,6 @@
 """An index at one moment: its rows, which of them may answer, and the hits."""
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Sequence
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -12,8 +12,9 @@ from longspan.search import fusion, rank
 from longspan.search.answer import answering_sentence
 from longspan.search.lexical import Shape, lexical
 from longspan.search.query import Query, exactly, holds
-from longspan.search.records import Row, numbers
+from longspan.search.records import File, Row, numbers
 from longspan.search.results import Hit, Hits
+from longspan.search.section import section_at
 from longspan.search.store import Store
 from longspan.search.terms import query_terms, term_of
 from longspan.search.update import within
@@ -23,12 +24,8 @@ from longspan.shapes import BoolArray, FloatArray, IntArray
 if TYPE_CHECKING:
     from longspan.search.passages import QueryVectors
 
-Rerank = Callable[[list[tuple[str, str]]], Iterable[float]]
-"""A score for each pair of a query and a passage, such as `CrossEncoder.predict` of sentence-transformers."""
 TEXTS = 2000
 """How many passages are looked through at once."""
-RERANKED = 50
-"""How many passages a re-ranker is given."""
 MODES = ("hybrid", "dense", "bm25")
 BY = ("passage", "document")
 
@@ -82,12 +79,12 @@ class View:
         return sum(size for size, read in sizes if read) / max(1, sum(size for size, _ in sizes))
 
     @cached_property
-    def _paths(self) -> dict[int, list[Path]]:
+    def _files_of(self) -> dict[int, list[File]]:
         """The files of each document, by its id."""
-        paths: dict[int, list[Path]] = {}
+        files: dict[int, list[File]] = {}
         for file in self.files:
-            paths.setdefault(file.document, []).append(file.path)
-        return paths
+            files.setdefault(file.document, []).append(file)
+        return files
 
     @cached_property
     def _number(self) -> dict[int, int]:
@@ -113,19 +110,12 @@ class View:
         mode: str,
         by: str,
         roots: Sequence[Path] | None,
-        rerank: Rerank | None = None,
     ) -> Hits:
         """The best hits for a query."""
         signals = self.signals(query.text, vectors)
         allowed = self._allowed(query, roots)
-        wanted, top = top, top if rerank is None else max(top, RERANKED)
         ranking = (rank.passages if by == "passage" else rank.documents)(self, signals, allowed, top, mode)
-        scores = ranking.scores
-        if rerank is not None and scores:
-            rows = np.fromiter(scores, np.int64)
-            pairs = [(query.text, row.text.strip()) for row in self.texts(rows).values()]
-            scores = rank.best(rows, np.asarray(rerank(pairs), np.float64).reshape(len(pairs)), wanted)
-        hits = [self._hit(row, score, signals, roots) for row, score in scores.items()]
+        hits = [self._hit(row, score, signals, query, roots) for row, score in ranking.scores.items()]
         return Hits(query.text, hits, answered=ranking.confidence >= fusion.ANSWERED)
 
     def signals(self, text: str, vectors: "QueryVectors | None") -> rank.Signals:
@@ -134,26 +124,28 @@ class View:
         said = lexical(terms, self._store.postings, self._adjacent, self._named, self._shape)
         return rank.Signals(text, terms, said, vectors, term_of(terms, vectors.offsets if vectors else ()))
 
-    def _hit(self, row: int, score: float, query: rank.Signals, roots: Sequence[Path] | None) -> Hit:
+    def _hit(
+        self, row: int, score: float, signals: rank.Signals, query: Query, roots: Sequence[Path] | None
+    ) -> Hit:
         """The passage of a row, its scores, and the sentence in it that answers best."""
-        entry, passage = self.entries[self.owner[row]], self.texts(np.array([row]))[row]
-        paths = self._paths[entry.id]
-        inside = [path for path in paths if roots is None or within(path, roots)] or paths
+        entry = self.entries[self.owner[row]]
+        passage, *behind = self.texts(np.arange(row, min(row + 2, entry.rows[-1] + 1))).values()
+        files = self._files_of[entry.id]
+        path = next(file.path for file in files if _is_searched(file, entry.kind, query, roots))
         text = passage.text.strip()
         start = passage.start + len(passage.text) - len(passage.text.lstrip())
-        tokens = self._tokens(row, passage.text, start - passage.start, query)
-        headings = passage.section.split("\n")
-        begin, end = answering_sentence(text, query, int(self.owner[row]), tokens, headings)
+        tokens = self._tokens(row, passage.text, start - passage.start, signals)
+        begin, end = answering_sentence(text, signals, int(self.owner[row]), tokens, passage.path)
         pages = numbers(entry.pages)
         line = passage.line + passage.text[: start - passage.start].count("\n")
         dense = None
-        if query.vectors is not None and self.read[row]:
-            dense = float(self.vectors[row].astype(np.float32) @ query.vectors.vector)
+        if signals.vectors is not None and self.read[row]:
+            dense = float(self.vectors[row].astype(np.float32) @ signals.vectors.vector)
         return Hit(
-            file=inside[0],
-            same=tuple(path for path in paths if path != inside[0]),
+            file=path,
+            same=tuple(file.path for file in files if file.path != path),
             title=entry.title,
-            section=tuple(passage.section.split("\n")) if passage.section else (),
+            section=section_at(begin, text, passage.path, [(other.text, other.path) for other in behind]),
             page=int(np.searchsorted(pages, start, side="right")) if len(pages) else None,
             line=line,
             start=start,
@@ -164,7 +156,7 @@ class View:
             answer_line=line + text[:begin].count("\n"),
             score=score,
             dense=dense,
-            bm25=float(query.said.bm25[row]) or None,
+            bm25=float(signals.said.bm25[row]) or None,
             text=text,
         )
 
@@ -194,8 +186,7 @@ class View:
             fitting = [
                 self._number[file.document]
                 for file in self.files
-                if (roots is None or within(file.path, roots))
-                and query.admits(file.path, kinds[file.document], file.mtime)
+                if _is_searched(file, kinds[file.document], query, roots)
             ]
             chosen = np.zeros(len(self.entries), bool)
             chosen[fitting] = True
@@ -240,3 +231,8 @@ class View:
             numbers_of[row] = entry.first + row - entry.slot - 1
         found = self._store.rows(list(numbers_of.values()))
         return {row: found[number] for row, number in numbers_of.items()}
+
+
+def _is_searched(file: File, kind: str, query: Query, roots: Sequence[Path] | None) -> bool:
+    """Whether a file is among those that a query asks for."""
+    return (roots is None or within(file.path, roots)) and query.admits(file.path, kind, file.mtime)

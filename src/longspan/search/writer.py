@@ -12,11 +12,11 @@ import numpy as np
 
 from longspan.errors import DocumentError, LongspanError
 from longspan.progress import progress_bar
-from longspan.search.records import Entry, File, Row
+from longspan.search.records import RECOGNIZED, Entry, File, Row
 from longspan.search.store import Store
 from longspan.search.update import Report, digest, is_gone, within
 from longspan.text.documents import Document, read_each
-from longspan.text.files.kinds import PARSED, SUFFIXES
+from longspan.text.files import kinds
 from longspan.text.passages import tile
 from longspan.text.walk import walk
 
@@ -40,28 +40,30 @@ class Writer:
 
     def add_words(self, roots: Sequence[Path], *, ocr: bool) -> None:
         """Make the words of all files known; records of deleted, renamed and touched ones are updated."""
-        pending = list(self._compare(roots).items())
+        pending = list(self._compare(roots, ocr).items())
         size, done = sum(files[0].size for _, files in pending), 0
         paths = [files[0].path for _, files in pending]
         # Two child processes parse at once, but two threads would only wait for each other.
-        workers = 1 + any(SUFFIXES.get(path.suffix.lower()) in PARSED for path in paths)
+        workers = 1 + any(kinds.SUFFIXES.get(path.suffix.lower()) in kinds.PARSED for path in paths)
         reading = read_each(paths, _cut, ocr=ocr, workers=workers, ahead=WORDS_GROUP)
         # Closing stops the threads that read ahead.
         with progress_bar(size, "bytes", shown=self.progress, scale=True) as bar, closing(reading):
             for group in _grouped(reading, WORDS_GROUP):
                 known, done = pending[done : done + len(group)], done + len(group)
-                self._commit(list(zip(known, group, strict=True)))
+                self._commit(list(zip(known, group, strict=True)), ocr)
                 bar.update(sum(files[0].size for _, files in known))
 
-    def _compare(self, roots: Sequence[Path]) -> dict[bytes, list[File]]:
+    def _compare(self, roots: Sequence[Path], ocr: bool) -> dict[bytes, list[File]]:
         """The files that must be read, by their digests; records of other changes are updated."""
         report = self.report
         known = {file.path: file for file in self.store.files()}
-        held = {entry.id: entry.digest for entry in self.store.entries()}
-        number_of = {content: number for number, content in held.items()}
+        held = {entry.id: entry for entry in self.store.entries()}
+        number_of = {entry.digest: number for number, entry in held.items()}
+        unrecognized = {number: e.digest for number, e in held.items() if ocr and e.unrecognized}
         present = dict.fromkeys(
             walk(
                 roots,
+                pictures=ocr,
                 skipped=lambda path, reason: report.skipped.append((path, reason)),
                 failed=lambda path, reason: report.failed.append((path, reason)),
             )
@@ -74,15 +76,17 @@ class Writer:
             old = known.get(path)
             try:
                 stat = path.stat()
-                if old and (old.size, old.mtime) == (stat.st_size, stat.st_mtime_ns):
+                same_file = old and (old.size, old.mtime) == (stat.st_size, stat.st_mtime_ns)
+                if old and same_file and old.document not in unrecognized:
                     report.unchanged += 1
                     continue
-                content = digest(path)
+                content = unrecognized[old.document] if old and same_file else digest(path)
             except OSError as error:
                 report.failed.append((path, error.strerror or str(error)))
                 continue
-            file = File(path, stat.st_size, stat.st_mtime_ns, number_of.get(content, 0))
-            if not file.document:
+            number = number_of.get(content + RECOGNIZED) or number_of.get(content, 0)
+            file = File(path, stat.st_size, stat.st_mtime_ns, number)
+            if not number or number in unrecognized:
                 pending.setdefault(content, []).append(file)
                 continue
             same.append(file)
@@ -103,7 +107,9 @@ class Writer:
                 self.store.remove_orphans()
         return pending
 
-    def _commit(self, group: Sequence[tuple[tuple[bytes, list[File]], "_Cut | DocumentError"]]) -> None:
+    def _commit(
+        self, group: Sequence[tuple[tuple[bytes, list[File]], "_Cut | DocumentError"]], ocr: bool
+    ) -> None:
         """Commit the texts of some files; those that could not be read are reported."""
         report = self.report
         known = {file.path for file in self.store.files()}
@@ -116,7 +122,8 @@ class Writer:
             report.gaps += [(file.path, document.gap) for file in files if document.gap]
             report.changed += sum(file.path in known for file in files)
             report.added += sum(file.path not in known for file in files)
-            fresh.append((files, (_entry(document, content), rows)))
+            mark = RECOGNIZED if ocr and document.kind in kinds.RECOGNIZED else b""
+            fresh.append((files, (_entry(document, content + mark), rows)))
         if fresh:
             with self.store.db.transaction():
                 ids = self.store.add([cut for _, cut in fresh])

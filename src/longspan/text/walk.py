@@ -25,7 +25,7 @@ def walk(
 
     In folders, hidden files, links to folders, binary files and unknown suffixes are skipped, and pictures if
     not `pictures`; all but hidden ones are reported to `skipped(path, reason)`. Files and folders that cannot
-    be opened are reported to `failed`, or to `skipped` if that is None.
+    be opened, and pipes and devices among `paths`, are reported to `failed`, or to `skipped` if that is None.
     """
     if isinstance(paths, str | os.PathLike):
         raise bad("paths", "a list of paths", str(paths), "Put it into a list.")
@@ -35,6 +35,9 @@ def walk(
     for root in map(Path, paths):
         if not os.path.exists(root):
             raise bad("paths", "files and folders that exist", str(root))
+        if not root.is_dir() and not root.is_file():  # whoever opens it might wait forever
+            fail(root, "it is a pipe, a device or a socket, not a file")
+            continue
         for path in _inside(root, hidden, pictures, skip, fail) if root.is_dir() else (root,):
             real = os.path.realpath(path)
             if real in seen:

@@ -1,10 +1,12 @@
 """What a search prints: the answer marked, its place, and nothing that a terminal would obey."""
 
+import time
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
+from longspan.search.request import surroundings
 from longspan.search.results import Hit, Hits
 
 TEXT = "It rains. Rivers\x1b[2J flow to the sea. Then it is dry."
@@ -46,7 +48,7 @@ def test_without_color_the_answer_stands_between_quotes() -> None:
 def test_a_notebook_shows_the_answer_marked() -> None:
     shown = Hits("river", [HIT])._repr_html_()
     assert "<mark><b>Rivers</b>�[2J flow to the sea.</mark> Then" in shown
-    assert "<b>a�.pdf, page 4</b> <small>50 %, meaning 0.51</small>" in shown
+    assert "<b>a�.pdf, page 4</b> <small>(50 %, meaning 0.51)</small>" in shown
 
 
 def test_a_place_is_a_hyperlink_to_the_page() -> None:
@@ -66,7 +68,7 @@ def test_title_headings_and_identical_files_are_named(tmp_path: Path) -> None:
 def test_lines_fit_the_terminal() -> None:
     hit = replace(HIT, text="a river flows " * 9, answer_page=None, answer_line=7, bm25=7.25, dense=0.5)
     first, *rest = lines(replace(hit, score=0.5), width=50)
-    assert first.endswith(".pdf:7  (meaning 0.50, words 7.2)")
+    assert first.endswith(".pdf:7  (50 %, meaning 0.50, words 7.2)")
     assert len(rest) > 2
     assert all(len(line) <= 50 and line.startswith("   ") for line in rest)
 
@@ -94,3 +96,37 @@ def test_context_keeps_the_lines_of_the_document() -> None:
         "It rains. »Rivers�[2J flow to the sea.« Then it is dry.",
         "New.",
     ]
+
+
+def test_more_context_than_there_is_text_takes_no_time() -> None:
+    """A billion lines are asked for, and a line has a hundred thousand words of the query."""
+    text = "The river. " * 100_000
+    began = time.perf_counter()
+    begin, end = surroundings(text, 500, 510, 10**9)
+    shown = lines(HIT, color=True, width=80, context=lambda hit: (begin, text[begin:end]))
+    assert (begin, end) == (0, len(text))
+    assert len(shown) > len(text) // 80
+    assert time.perf_counter() - began < 30
+
+
+@pytest.mark.parametrize(
+    ("score", "likely", "shown"),
+    [
+        (0.5, True, "(50 %, meaning 0.51)"),
+        (1e-9, True, "(<1 %, meaning 0.51)"),
+        (1.63, False, "(meaning 0.51)"),
+    ],
+)
+def test_a_score_is_a_percentage_only_if_it_is_a_likelihood(score: float, likely: bool, shown: str) -> None:
+    (line,) = Hits("river", [replace(HIT, score=score)], likely=likely)[:1].lines()
+    assert line.split("\n")[0].endswith(f"page 4  {shown}")
+
+
+def test_lines_of_context_that_are_all_answer_are_marked() -> None:
+    for text, shown in (
+        ("Before.\nRivers flow to the sea...\n", "»Rivers flow to the sea...«"),
+        ("It.", "It."),
+    ):
+        begin = 110 - text.find("Rivers") if "Rivers" in text else 110
+        hit = replace(HIT, answer_end=136 if "Rivers" in text else 113)
+        assert lines(hit, context=lambda _, begin=begin, text=text: (begin, text))[-1].strip() == shown

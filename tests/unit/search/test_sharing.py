@@ -11,13 +11,13 @@ from pathlib import Path
 
 import pytest
 
-from longspan.errors import LongspanError
+from longspan.errors import CheckpointError, LongspanError
 from longspan.search.compaction import compact, verify
 from longspan.search.index import Index
 from longspan.search.lock import Busy, writing
 from longspan.search.records import Entry, Row
 from longspan.search.store import Store
-from unit.search.folders import filled, stored, text, tiny
+from unit.search.folders import by_words, filled, stored, text, tiny
 
 HOLD = """
 import sys, time
@@ -178,3 +178,24 @@ def test_an_index_that_cannot_be_written_can_be_searched(
         with pytest.raises(LongspanError, match="cannot be used: attempt to write a readonly database"):
             index.add(docs)
         assert len(index.files) == 4
+
+
+def test_a_closed_index_and_that_of_another_thread_are_not_called_damaged(tmp_path: Path) -> None:
+    index = by_words(tmp_path, {"a.txt": "A river."})
+    errors = list[BaseException]()
+
+    def search() -> None:
+        try:
+            index.search("river", mode="bm25")
+        except LongspanError as error:
+            errors.append(error)
+
+    thread = threading.Thread(target=search)
+    thread.start()
+    thread.join()
+    index.close()
+    search()
+    assert len(errors) == 2
+    for error in errors:
+        assert not isinstance(error, CheckpointError)
+        assert "Open it in each thread" in str(error)

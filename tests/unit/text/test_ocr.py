@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from longspan.errors import DocumentError, InputError
+from longspan.search.index import Index
 from longspan.text.documents import Document, Limits, read, read_many
 from longspan.text.walk import walk
 from unit.text import files
@@ -126,3 +127,42 @@ def test_without_tesseract_the_error_names_the_package(
 def test_languages_are_names(tmp_path: Path, wrong: str) -> None:
     with pytest.raises(InputError, match=r'languages such as "eng\+deu"'):
         read(tmp_path / "a.png", ocr=wrong)
+
+
+@POSIX
+def test_an_index_reads_scanned_pages_and_pictures_again_when_the_user_asks(
+    scan: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    install(tmp_path, monkeypatch, SPY)
+    docs = tmp_path / "docs"
+    docs.mkdir()
+    scan.rename(docs / "scan.pdf")
+    (docs / "plain.pdf").write_bytes(files.pdf(["one", "two"]))
+    (docs / "a.png").write_bytes(b"\x89PNG" + b"\0" * 2000)
+    with Index.open(tmp_path / "index") as index:
+        report = index.add(docs, vectors=False)
+        assert [path.name for path, _ in report.gaps] == ["scan.pdf"]
+        assert [path.name for path, _ in report.skipped] == ["a.png"]
+        assert not index.search("recognized", mode="bm25")
+        report = index.add(docs, vectors=False, ocr=True)
+        assert (report.added, report.changed, report.unchanged, report.gaps) == (1, 1, 1, [])
+        hits = index.search("recognized", mode="bm25")
+        assert {(hit.file.name, hit.answer_page) for hit in hits} == {("scan.pdf", 2), ("a.png", None)}
+        for ocr in (True, False):
+            assert index.add(docs, vectors=False, ocr=ocr).unchanged == 2 + ocr
+        os.utime(docs / "scan.pdf", (0, 0))
+        (docs / "copy.pdf").write_bytes((docs / "scan.pdf").read_bytes())
+        assert index.add(docs, vectors=False).changed == 0
+        assert len(index.search("recognized type:pdf", mode="bm25")[0].same) == 1
+        index.verify()
+
+
+@POSIX
+def test_what_a_failing_recognition_cannot_read_again_stays_in_the_index(
+    scan: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    install(tmp_path, monkeypatch, "#!{python}\nraise SystemExit(1)\n")
+    with Index.open(tmp_path / "index") as index:
+        index.add(scan, vectors=False)
+        assert [path for path, _ in index.add(scan, vectors=False, ocr=True).failed] == [scan]
+        assert index.search("more", mode="bm25")

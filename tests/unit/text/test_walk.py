@@ -56,6 +56,13 @@ def test_files_given_by_name_are_not_judged(tree: Path) -> None:
     assert list(walk(given)) == given[:2]
 
 
+def test_a_pipe_given_by_name_is_reported_and_not_waited_for(tree: Path) -> None:
+    failed: dict[str, str] = {}
+    paths = walk([tree / "pipe.txt", tree / "b.md"], failed=lambda path, why: failed.update({path.name: why}))
+    assert list(paths) == [tree / "b.md"]
+    assert failed == {"pipe.txt": "it is a pipe, a device or a socket, not a file"}
+
+
 def test_a_path_that_does_not_exist_is_an_error(tree: Path) -> None:
     with pytest.raises(InputError, match="files and folders that exist"):
         list(walk([tree / "absent"]))
