@@ -34,6 +34,12 @@ def test_the_sentence_that_says_what_is_asked_is_the_answer(index: Index, questi
     assert index.search(question)[0].answer == answer
 
 
+def test_an_answer_begins_behind_a_short_heading(tmp_path: Path) -> None:
+    text = "# Visitors\n\nVisitors sign in at the gate before noon.\n\n# Dogs\n\nAll of them may stay."
+    hits = by_words(tmp_path, {"rules.md": text}).search("Where do visitors sign in?")
+    assert hits[0].answer == "Visitors sign in at the gate before noon."
+
+
 def test_a_heading_is_not_the_answer(tmp_path: Path) -> None:
     text = "1. Rent of the house\n\nIt is 900 dollars a month, due on the first.\n\n2. Dogs\n\nAll may stay."
     hits = by_words(tmp_path, {"lease.txt": text}).search("What is the rent of the house?")
