@@ -6,7 +6,7 @@ from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import TypedDict, cast, overload
 
-from longspan.errors import bad
+from longspan.errors import InputError
 from longspan.search.highlight import Excerpt, Highlighter
 from longspan.search.highlight import printable as printable
 
@@ -153,7 +153,8 @@ class Hits(Sequence[Hit]):
         """The same hits with the scores that `rerank` gives them, in the order of these."""
         scores = list(map(float, rerank([(self.asked, hit.text) for hit in self._hits])))
         if len(scores) != len(self._hits):
-            raise bad("rerank", f"a function that gives {len(self._hits)} pairs as many scores", len(scores))
+            requirement = f"a function that gives {len(self._hits)} pairs as many scores"
+            raise InputError(f"`rerank` must be {requirement}, but gives {len(scores)}.")
         order = sorted(range(len(scores)), key=lambda place: -scores[place])
         return self._of([replace(self._hits[place], score=scores[place]) for place in order], likely=False)
 
