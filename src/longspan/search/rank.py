@@ -132,13 +132,13 @@ def _by_vectors(
     view: "View", query: Signals, vectors: "QueryVectors", rows: IntArray, owner: IntArray
 ) -> dict[str, FloatArray]:
     """Cosines with the sum of the query's tokens, each as rare as its word in the document, or anywhere."""
-    read, gram = view.read[rows], vectors.tokens @ vectors.tokens.T
+    read, gram = view.read[rows], _matmul(vectors.tokens, vectors.tokens.T)
     near = np.where(read[:, None], view.vectors[np.where(read, rows, 0)].astype(np.float32), 0)
-    products = near @ vectors.tokens.T  # (n, Q)
+    along = _matmul(near, vectors.tokens.T)  # (n, Q)
 
     def cosine(weights: FloatArray) -> FloatArray:
-        length = np.sqrt(np.maximum(((weights @ gram) * weights).sum(-1), 1e-12))
-        result: FloatArray = (products * weights).sum(1) / length
+        length = np.sqrt(np.maximum((_matmul(weights, gram) * weights).sum(-1), 1e-12))
+        result: FloatArray = (along * weights).sum(1) / length
         return result
 
     rare = token_weights(query, query.said.rarity)
@@ -166,7 +166,7 @@ def _by_tokens(
         own = _weights(query, owner[held])
         sums["max_sim"][held] = maxima.mean(1)
         sums["inside_max_sim"][held] = (maxima * own).sum(1) / own.sum(1)
-        sums["rare_max_sim"][held] = maxima @ rare / rare.sum()
+        sums["rare_max_sim"][held] = (maxima * rare).sum(1) / rare.sum()
         matched = products[:, content].max(1)
         counted = np.maximum(np.add.reduceat(worth, begins), 1e-9)
         sums["coverage"][held] = np.add.reduceat(matched * worth, begins) / counted
@@ -255,6 +255,15 @@ def products(vectors: FloatArray, query: FloatArray) -> FloatArray:
     import torch
 
     result: FloatArray = torch.mv(torch.from_numpy(vectors), torch.from_numpy(query).half()).float().numpy()
+    return result
+
+
+def _matmul(a: FloatArray, b: FloatArray) -> FloatArray:
+    """a @ b by torch: numpy has threads of its own, and two pools of threads wait for each other."""
+    import torch
+
+    left = torch.from_numpy(a)
+    result: FloatArray = (left @ torch.from_numpy(b).to(left.dtype)).numpy()
     return result
 
 
