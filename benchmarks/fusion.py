@@ -20,6 +20,7 @@ from typing import NamedTuple
 import numpy as np
 import torch
 
+from longspan.evaluate.questions import squeeze
 from longspan.search import fusion, rank
 from longspan.search.index import Index
 from longspan.search.passages import encode_query
@@ -69,11 +70,6 @@ class Case(NamedTuple):
     "The document with the answer, -1 if there is none."
 
 
-def squeezed(text: str) -> str:
-    """Every run of white space as one space."""
-    return " ".join(text.split())
-
-
 def cases(folder: Path, documents: Path, questions: Path) -> list[Case]:
     """The questions about the files of an index, with what the index knows of the candidates."""
     found = []
@@ -88,8 +84,8 @@ def cases(folder: Path, documents: Path, questions: Path) -> list[Case]:
             query = view.signals(asked["question"], encode_query(index.reader, asked["question"]))
             rows, features = rank.candidates(view, query, np.flatnonzero(view._shape.lengths))
             owner = view.owner[rows]
-            texts = [squeezed(row.text) for row in view.texts(rows).values()]
-            answers = [squeezed(answer) for answer in asked["answers"]]
+            texts = [squeeze(row.text) for row in view.texts(rows).values()]
+            answers = [squeeze(answer) for answer in asked["answers"]]
             right = np.array(
                 [o == gold and any(a in t for a in answers) for o, t in zip(owner, texts, strict=True)]
             )

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from longspan.search.fusion import wants
+from longspan.search.section import behind_headings
 from longspan.search.words import stems, words_of
 from longspan.shapes import FloatArray, IntArray
 
@@ -54,7 +55,7 @@ def answering_sentence(
     Each word of the query counts as it is rare inside of the document. `tokens` are the places (n,) of the
     tokens of the text, and their products (n, Q) with those of the query; without, words must be the same.
     """
-    spans = [_behind(headings, text, span) for span in sentences(text)]
+    spans = [(behind_headings(text, start, end, headings), end) for start, end in sentences(text)]
     if len(spans) < 2:
         return spans[0] if spans else (0, len(text))
     rarity = query.said.rarity_inside[:, document]
@@ -71,17 +72,6 @@ def answering_sentence(
     titles = [heading.split() for heading in headings]
     heading = np.array([text[a:b].split() in titles for a, b in spans])
     return spans[int(np.argmax(scores + 0.1 * wanted - 9.0 * heading))]
-
-
-def _behind(headings: Sequence[str], text: str, span: tuple[int, int]) -> tuple[int, int]:
-    """A sentence without the heading that it begins with: a short one is no sentence of its own."""
-    start, end = span
-    for heading in headings:
-        pattern = r"\s+".join(map(re.escape, heading.split()))
-        begun = re.compile(rf"[#\s]*{pattern}\s*(?=\n)\s*").match(text, start, end) if pattern else None
-        if begun and begun.end() < end:
-            start = begun.end()
-    return start, end
 
 
 def token_weights(query: "Signals", rarity: FloatArray) -> FloatArray:

@@ -30,6 +30,19 @@ def section_at(place: int, text: str, section: Section, behind: Sequence[tuple[s
     return section
 
 
+def behind_headings(text: str, start: int, end: int, headings: Sequence[str]) -> int:
+    """Where the text from `start` on goes on behind lines that are headings; `start` if it does not.
+
+    >>> behind_headings("# Fees\\nNone.", 0, 13, ["Fees"])
+    7
+    """
+    for heading in filter(str.strip, headings):
+        here = start + len(text[start:end]) - len(text[start:end].lstrip(_MARKS))
+        begun = re.compile(_pattern(heading).pattern + r"\s*\n\s*").match(text, here, end)
+        start = begun.end() if begun and begun.end() < end else start
+    return start
+
+
 def _pattern(heading: str) -> re.Pattern[str]:
     """The words of a heading, with any white space between them."""
     return re.compile(r"(?<!\w)" + r"\s+".join(map(re.escape, heading.split())))
