@@ -6,7 +6,6 @@
 #include <nanobind/stl/tuple.h>
 #include <nanobind/stl/vector.h>
 
-#include <dlfcn.h>
 
 #include <stdexcept>
 
@@ -89,11 +88,18 @@ void backward(const PlanNumbers& numbers, const ViewNumbers& q, const ViewNumber
 }
 
 // Addresses of x, weights, scales, bias, plus and y; then row strides of x, plus and y, and the rows, inputs and outputs.
-void linear(const std::array<int64_t, 6>& at, const std::array<int64_t, 6>& n, bool gelu, int threads, const std::string& target) {
+void linear(const std::array<int64_t, 6>& at, const std::array<int64_t, 6>& n, int act, int threads, const std::string& target) {
     auto floats = [&](int i) { return pointer<const float>(at[i]); };
     ls_layer layer = {floats(0), pointer<const void>(at[1]), floats(2), floats(3), floats(4), pointer<float>(at[5]),
-                      n[0], n[1], n[2], n[3], n[4], n[5], gelu, threads};
+                      n[0], n[1], n[2], n[3], n[4], n[5], act, threads};
     succeed(ls_linear(&layer, target.c_str()), target);
+}
+
+// Addresses of x, weight, bias and y; then row strides of x and y, and the rows and their width.
+void layer_norm(const std::array<int64_t, 4>& at, const std::array<int64_t, 4>& n, double eps, int threads, const std::string& target) {
+    ls_norm norm = {pointer<const float>(at[0]), pointer<const float>(at[1]), pointer<const float>(at[2]), pointer<float>(at[3]),
+                    n[0], n[1], n[2], n[3], float(eps), threads};
+    succeed(ls_layer_norm(&norm, target.c_str()), target);
 }
 
 // Addresses of tokens, scales, queries, starts, ends and maxima; then the width, and how many queries and passages there are.
@@ -124,13 +130,6 @@ std::string amx_state() {
     return states[ls_amx_state()];
 }
 
-// The file that the OpenMP runtime in use came from: torch's own copy when torch was loaded first.
-std::string openmp() {
-    Dl_info info;
-    void* symbol = dlsym(RTLD_DEFAULT, "GOMP_parallel");
-    return symbol && dladdr(symbol, &info) && info.dli_fname ? info.dli_fname : "";
-}
-
 }  // namespace
 
 NB_MODULE(_native, m) {
@@ -138,6 +137,7 @@ NB_MODULE(_native, m) {
     m.def("forward", &forward, nb::call_guard<nb::gil_scoped_release>());
     m.def("backward", &backward, nb::call_guard<nb::gil_scoped_release>());
     m.def("linear", &linear, nb::call_guard<nb::gil_scoped_release>());
+    m.def("layer_norm", &layer_norm, nb::call_guard<nb::gil_scoped_release>());
     m.def("max_sim", &max_sim, nb::call_guard<nb::gil_scoped_release>());
     m.def("abi_version", &ls_abi);
     m.def("plan_arrays", &plan_arrays);
@@ -145,5 +145,4 @@ NB_MODULE(_native, m) {
     m.def("compiled_targets", [] { return targets(false); }, "Instruction sets in this build, best first.");
     m.def("features", &features);
     m.def("amx_state", &amx_state, "absent, works, or traps: advertised by the CPU but not usable here.");
-    m.def("openmp", &openmp, "The file of the OpenMP runtime in use.");
 }

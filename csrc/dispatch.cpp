@@ -166,16 +166,18 @@ int multiply(ls_linear_job& job, const ls_target& target) {
 
 int multiply_quantized(ls_linear_job& job, const ls_target& target) {
     const ls_layer& layer = *job.layer;
+    // Sums of products of 8 bits have room for this many inputs.
+    job.per_word = target.fours && ls_cpu_feature("avx512vnni") && layer.inputs <= INT32_MAX / (255 * 127) ? 4 : 2;
     // Rows whose stride divides a page would compete for the same few cache lines.
-    job.x_row = (layer.inputs + 31) / 32 * 16;
+    job.x_row = (layer.inputs + 16 * job.per_word - 1) / (16 * job.per_word) * 16;
     if (job.x_row % 64 == 0) job.x_row += 16;
     job.most = float(std::min<int64_t>(INT16_MAX, INT32_MAX / (127 * std::max<int64_t>(1, layer.inputs))));
     const int64_t together = std::min(layer.rows, TOGETHER);
     static thread_local Scratch kept;
-    float* memory = kept.get(together * (job.x_row + 1) * 4);
+    float* memory = kept.get(together * (job.x_row + 2) * 4);
     if (!memory) return 1;
     job.x = job.words = memory;
-    job.steps = memory + together * job.x_row;
+    job.steps = reinterpret_cast<ls_steps*>(memory + together * job.x_row);
     for (; job.first < layer.rows; job.first += job.rows) {
         job.rows = std::min(together, layer.rows - job.first);
         if (!share(job, (job.rows + 31) / 32, 64, target.quantize)) return 1;  // a few rows are not worth a thread
@@ -288,6 +290,17 @@ int ls_linear(const ls_layer* layer, const char* name) {
     job.x = layer->x;
     job.x_row = layer->x_row;
     return multiply(job, *choice->target);
+}
+
+int ls_layer_norm(const ls_norm* norm, const char* name) {
+    const Choice* choice = find(name);
+    if (!choice || !choice->supported()) return 2;
+    ls_norm_job job = {norm, (norm->rows + LS_NORM_ROWS - 1) / LS_NORM_ROWS, 0};
+    on_threads(int(std::max<int64_t>(1, std::min<int64_t>(norm->threads, job.units))), [&] {
+        FlushDenormals guard;
+        choice->target->layer_norm(&job, nullptr);
+    });
+    return 0;
 }
 
 int ls_max_sim(const ls_max_sim_problem* problem, const char* name) {

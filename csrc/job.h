@@ -63,15 +63,30 @@ struct ls_job {
     }
 };
 
+// What the integers of a row of x mean: steps of this size, and with 8 bits what 128 stands for.
+struct ls_steps {
+    float size, middle;
+};
+
 // Rows first .. first + rows of a linear layer, cut into bands of rows by panels of outputs.
 struct ls_linear_job {
     const ls_layer* layer;
     int64_t first, rows;
     const float* x;  // the words of row `first`: the layer's own floats, or what quantize() wrote
     int64_t x_row;
-    float *words, *steps;  // what quantize() writes: rows as integers, and the step size of each; null for floats
-    float most;            // steps, so that no sum of products overflows
+    float* words;      // what quantize() writes: rows as integers, and the steps of each; null for floats
+    ls_steps* steps;
+    int per_word;      // integers in a word: 2 of 16 bits, or 4 of 8
+    float most;        // steps in 16 bits, so that no sum of products overflows
     int64_t band, panels, units, next;
+};
+
+// Rows that a thread normalizes at once.
+enum { LS_NORM_ROWS = 32 };
+
+struct ls_norm_job {
+    const ls_norm* norm;
+    int64_t units, next;
 };
 
 struct ls_max_sim_job {
@@ -85,6 +100,7 @@ struct ls_max_sim_job {
 // One instruction set's kernels. Each worker brings scratch memory of the size requested, aligned to 64 bytes.
 struct ls_target {
     const char* name;
+    bool fours;  // it can use VNNI where the CPU has it
     int64_t (*forward_scratch)(const ls_job*);
     int64_t (*part_floats)(const ls_job*);
     void (*forward)(ls_job*, float* scratch);
@@ -94,6 +110,7 @@ struct ls_target {
     int64_t (*linear_scratch)(const ls_linear_job*);
     void (*linear)(ls_linear_job*, float* scratch);
     void (*quantize)(ls_linear_job*, float* scratch);
+    void (*layer_norm)(ls_norm_job*, float* scratch);
     int64_t (*max_sim_scratch)(const ls_max_sim_job*);
     void (*max_sim)(ls_max_sim_job*, float* scratch);
 };

@@ -1,10 +1,10 @@
-// y = act(x W' + b) + plus for the rows of x: a linear layer in float32, or with weights in int8 and rows of x in 16 bits.
+// y = act(x W' + b) + plus for the rows of x: a linear layer in float32, or with weights in int8 and rows of x in 16 or 8 bits.
 // An output is a sum over the inputs in one order, cut at fixed places: its bits depend on its own row and nothing else.
 //
 // A unit of work is a band of rows by a panel of outputs. The panel's weights are packed, [input][output], a depth at a time:
 // then every row of the band streams past them. Packing costs a hundredth, so packed weights are not kept; for a few rows, as in
 // a step of a decoder, it would cost more than reading the weights, and is left out.
-// Both kinds read words of 32 bits: a float, or two neighboring inputs of 16 bits each.
+// All kinds read words of 32 bits: a float, two neighboring inputs of 16 bits each, or four of 8.
 constexpr int64_t DEPTH = 768;  // words of a packed panel, which stays in the second-level cache
 
 struct Floats {
@@ -15,10 +15,11 @@ struct Floats {
     static LS_INLINE_MEMBER vf spread(const float* word) { return splat(*word); }
     static LS_INLINE_MEMBER vf step(vf sum, vf a, vf b) { return sum + a * b; }
     static LS_INLINE_MEMBER vf words(const float* w) { return load(w); }
-    static LS_INLINE_MEMBER vf value(vf sum) { return sum; }
+    static LS_INLINE_MEMBER void count(vi&, vf) {}
 };
 
-struct Bytes {
+// Inputs of 16 bits: the row's largest is as many steps as sums have room for.
+struct InputPairs {
     typedef vi lanes;
     typedef int8_t weight;
     static constexpr int ROWS = 6, VECTORS = L == 16 ? 4 : 2, PER_WORD = 2;
@@ -30,15 +31,38 @@ struct Bytes {
     }
     static LS_INLINE_MEMBER vi step(vi sum, vi a, vi b) { return sum + add_products(a, b); }
     static LS_INLINE_MEMBER vf words(const int8_t* w) { return float_of(widen_bytes(w)); }
-    static LS_INLINE_MEMBER vf value(vi sum) { return __builtin_convertvector(sum, vf); }
+    static LS_INLINE_MEMBER void count(vi&, vf) {}
 };
+
+#if LS_LANES == 16 && defined(__AVX512BW__)
+// Inputs of 8 bits without a sign, from the row's smallest to its largest: 128 stands for the middle, whose product with the
+// weights is added at the end.
+struct InputFours {
+    typedef vi lanes;
+    typedef int8_t weight;
+    static constexpr int ROWS = 6, VECTORS = 4, PER_WORD = 4;
+    static constexpr int64_t CUT = DEPTH;
+    static LS_INLINE_MEMBER vi spread(const float* word) { return InputPairs::spread(word); }
+    static LS_INLINE_MEMBER vi step(vi sum, vi a, vi b) {  // assembly, since few CPUs of this target have it
+        __asm__("vpdpbusd %2, %1, %0" : "+v"(sum) : "v"(a), "v"(b));
+        return sum;
+    }
+    static LS_INLINE_MEMBER vf words(const int8_t* w) { return load(reinterpret_cast<const float*>(w)); }
+    static LS_INLINE_MEMBER void count(vi& total, vf word) { total = step(total, vi{} + 0x01010101, bits_of(word)); }
+};
+constexpr bool FOURS = true;
+#else
+constexpr bool FOURS = false;
+#endif
 
 template <class T>
 constexpr int PANEL = T::VECTORS * L;
 
 // `depth` words from word `from` of `count` rows of weights, as [word][row of the panel]. Rows after the last repeat it.
+// `totals` of the rows grow by the weights, where they are wanted.
 template <class T>
-static void pack_panel(const typename T::weight* weights, int64_t inputs, int64_t from, int64_t depth, int64_t count, float* out) {
+static void pack_panel(const typename T::weight* weights, int64_t inputs, int64_t from, int64_t depth, int64_t count, float* out,
+                       vi* totals) {
     for (int v = 0; v < T::VECTORS; v++) {
         const typename T::weight* row[L];
         for (int i = 0; i < L; i++) row[i] = weights + (v * L + i < count ? v * L + i : count - 1) * inputs;
@@ -56,7 +80,10 @@ static void pack_panel(const typename T::weight* weights, int64_t inputs, int64_
                 }
             }
             exchange<L / 2>(m);
-            for (int i = 0; i < L && k + i < depth; i++) store(out + (k + i) * PANEL<T> + v * L, m[i]);
+            for (int i = 0; i < L && k + i < depth; i++) {
+                store(out + (k + i) * PANEL<T> + v * L, m[i]);
+                T::count(totals[v], m[i]);
+            }
         }
     }
 }
@@ -163,6 +190,7 @@ struct Finish {
     const ls_layer& layer;
     int64_t first;
     vf scale[T::VECTORS], bias[T::VECTORS];
+    vi totals[T::VECTORS] = {};
 
     Finish(const ls_layer& layer, int64_t first) : layer(layer), first(first) {
         for (int n = 0; n < T::VECTORS; n++) {
@@ -175,12 +203,18 @@ struct Finish {
         return at < layer.outputs ? load_some(list + at, layer.outputs - at) : zero();
     }
 
-    LS_INLINE_MEMBER void row(int64_t row, const float* sums, float step) const {
+    LS_INLINE_MEMBER vf value(vf sum, int n, ls_steps steps) const {
+        if constexpr (T::PER_WORD == 1) return sum;
+        if constexpr (T::PER_WORD == 2) return __builtin_convertvector(bits_of(sum), vf) * scale[n] * steps.size;
+        const vf total = __builtin_convertvector(totals[n], vf);
+        return (__builtin_convertvector(bits_of(sum) - totals[n] * 128, vf) * steps.size + total * steps.middle) * scale[n];
+    }
+
+    LS_INLINE_MEMBER void row(int64_t row, const float* sums, ls_steps steps) const {
 #pragma GCC unroll 8
         for (int n = 0; n < T::VECTORS; n++) {
-            vf y = T::value((typename T::lanes)load(sums + n * L));
-            y = (T::PER_WORD == 1 ? y : y * scale[n] * step) + bias[n];
-            if (layer.gelu) y = gelu_lanes(y);
+            vf y = value(load(sums + n * L), n, steps) + bias[n];
+            y = activate(y, layer.act);
             if (layer.plus) y = y + some_of(layer.plus + row * layer.plus_row, n);
             const int64_t at = first + n * L;
             if (at + L <= layer.outputs) {
@@ -201,70 +235,97 @@ static void panel(const ls_linear_job& job, int64_t band, int64_t number, float*
     const int64_t words = (layer.inputs + T::PER_WORD - 1) / T::PER_WORD, first = number * PANEL<T>;
     const int64_t begin = band * job.band, rows = begin + job.band < job.rows ? job.band : job.rows - begin;
     const auto* weights = static_cast<const typename T::weight*>(layer.weights) + first * layer.inputs;
-    const Finish<T> finish(layer, first);
+    Finish<T> finish(layer, first);
     float *packed = scratch, *sums = scratch + DEPTH * PANEL<T>;
     if constexpr (T::PER_WORD == 1)
         if (rows <= T::ROWS) {
             for (int64_t n = 0; n < PANEL<T> && first + n < layer.outputs; n += L)
                 multiply_thin_rest<T::ROWS>(rows, job.x + begin * job.x_row, job.x_row, weights + n * layer.inputs, layer.inputs,
                                             layer.outputs - first - n, sums + n);
-            for (int64_t i = 0; i < rows; i++) finish.row(job.first + begin + i, sums + i * PANEL<T>, 1.0f);
+            for (int64_t i = 0; i < rows; i++) finish.row(job.first + begin + i, sums + i * PANEL<T>, {});
             return;
         }
     const int64_t apart = words > DEPTH ? PANEL<T> : 0;  // sums that are finished at once share memory, which stays in the cache
     for (int64_t from = 0; from < words || from == 0; from += DEPTH) {
         const int64_t depth = words - from < DEPTH ? words - from : DEPTH;
         const bool last = from + DEPTH >= words;
-        pack_panel<T>(weights, layer.inputs, from, depth, layer.outputs - first, packed);
+        pack_panel<T>(weights, layer.inputs, from, depth, layer.outputs - first, packed, finish.totals);
         for (int64_t r = 0; r < rows; r += T::ROWS) {
             const int64_t count = rows - r < T::ROWS ? rows - r : T::ROWS, at = begin + r;
             float* to = sums + r * apart;
             multiply_rest<T, T::ROWS>(count, job.x + at * job.x_row + from, job.x_row, packed, depth, to, from > 0);
             if (last)
                 for (int64_t i = 0; i < count; i++)
-                    finish.row(job.first + at + i, to + i * PANEL<T>, job.steps ? job.steps[at + i] : 1.0f);
+                    finish.row(job.first + at + i, to + i * PANEL<T>, job.steps ? job.steps[at + i] : ls_steps{});
         }
     }
 }
 
-static int64_t linear_panel(const ls_linear_job* job) { return job->steps ? PANEL<Bytes> : PANEL<Floats>; }
+static int64_t linear_panel(const ls_linear_job* job) { return job->steps ? PANEL<InputPairs> : PANEL<Floats>; }
 
 static int64_t linear_scratch(const ls_linear_job* job) { return (DEPTH + job->band) * linear_panel(job) * 4; }
 
+template <class T>
+static void linear_by(ls_linear_job* job, float* scratch) {
+    for (int64_t unit; (unit = __atomic_fetch_add(&job->next, 1, __ATOMIC_RELAXED)) < job->units;)
+        panel<T>(*job, unit / job->panels, unit % job->panels, scratch);
+}
+
 static void linear(ls_linear_job* job, float* scratch) {
-    for (int64_t unit; (unit = __atomic_fetch_add(&job->next, 1, __ATOMIC_RELAXED)) < job->units;) {
-        const int64_t band = unit / job->panels, number = unit % job->panels;
-        if (job->steps)
-            panel<Bytes>(*job, band, number, scratch);
-        else
-            panel<Floats>(*job, band, number, scratch);
+    if (!job->steps) return linear_by<Floats>(job, scratch);
+#if LS_LANES == 16 && defined(__AVX512BW__)
+    static_assert(PANEL<InputFours> == PANEL<InputPairs>);
+    if (job->per_word == 4) return linear_by<InputFours>(job, scratch);
+#endif
+    linear_by<InputPairs>(job, scratch);
+}
+
+// Whether the largest of some numbers, as integers of their bits without the sign, is finite.
+LS_INLINE bool finite(vi bits) {
+    int32_t most = 0;
+    for (int i = 0; i < L; i++) most = bits[i] > most ? bits[i] : most;
+    return most < 0x7f800000;
+}
+
+// A row of x as integers of `Whole`: each is (x - low) / step, rounded.
+template <class Whole>
+LS_INLINE void quantize_row(const float* x, int64_t inputs, float low, float step, Whole* out) {
+    typedef Whole wholes __attribute__((vector_size(L * sizeof(Whole))));
+    const float magic = 12582912.0f;  // 1.5 * 2^23: adding it rounds to an integer in the low bits
+    const vi any = vi{} - (step > 0.0f);
+    const float per_step = step > 0.0f ? 1.0f / step : 0.0f;
+    for (int64_t k = 0; k < inputs; k += L) {
+        const vf scaled = keep(any, load_some(x + k, inputs - k) - low) * per_step + magic;
+        const wholes whole = __builtin_convertvector(bits_of(scaled) - bits_of(splat(magic)), wholes);
+        __builtin_memcpy(out + k, &whole, sizeof whole);
     }
 }
 
-// Rows of x as integers, at most job->most steps of the row's own size, whatever other rows hold. A row with NaN or infinity
-// has a step of NaN, and so have its results.
+// Rows of x as integers in steps of the row's own size, whatever other rows hold: of 16 bits, at most job->most from 0 on either
+// side, or of 8 bits, 255 steps from its smallest to its largest. A row with NaN or infinity has a step of NaN, and so have its
+// results.
 static void quantize(ls_linear_job* job, float*) {
     const ls_layer& layer = *job->layer;
-    const float magic = 12582912.0f;  // 1.5 * 2^23: adding it rounds to an integer in the low bits
     for (int64_t r; (r = __atomic_fetch_add(&job->next, 1, __ATOMIC_RELAXED)) < job->rows;) {
         const float* x = layer.x + (job->first + r) * layer.x_row;
-        vi most = {};
+        vi size = {};
+        vf low = splat(layer.inputs ? x[0] : 0.0f), high = low;
         for (int64_t k = 0; k < layer.inputs; k += L) {
-            vi size = bits_of(load_some(x + k, layer.inputs - k)) & 0x7fffffff;
-            most = size > most ? size : most;  // as integers, where NaN and infinity are largest
+            const int64_t left = layer.inputs - k;
+            const vf some = left >= L ? load(x + k) : choose(lane_numbers() < vi{} + int32_t(left), load_some(x + k, left), low);
+            const vi bits = bits_of(some) & 0x7fffffff;
+            size = bits > size ? bits : size;  // as integers, where NaN and infinity are largest
+            low = choose(some < low, some, low), high = larger(some, high);
         }
-        int32_t bits = 0;
-        for (int i = 0; i < L; i++) bits = most[i] > bits ? most[i] : bits;
-        float largest;
-        __builtin_memcpy(&largest, &bits, 4);
-        const bool finite = bits < 0x7f800000, any = finite && largest > 1e-30f;
-        const float per_step = any ? job->most / largest : 0.0f;
-        job->steps[r] = any ? largest / job->most : finite ? 0.0f : __builtin_nanf("");
-        int16_t* out = reinterpret_cast<int16_t*>(job->words + r * job->x_row);
-        for (int64_t k = 0; k < layer.inputs; k += L) {
-            vf scaled = keep((vi{} - any), load_some(x + k, layer.inputs - k)) * per_step + magic;
-            vs whole = __builtin_convertvector(bits_of(scaled) - bits_of(splat(magic)), vs);
-            __builtin_memcpy(out + k, &whole, sizeof whole);
-        }
+        const float least = -max_lanes(-low), most = max_lanes(high), largest = most > -least ? most : -least;
+        const float span = job->per_word == 4 ? most - least : largest, steps = job->per_word == 4 ? 255.0f : job->most;
+        const bool sound = finite(size) && span < __builtin_inff();
+        const float step = sound && span > 1e-30f ? span / steps : 0.0f;
+        job->steps[r] = {sound ? step : __builtin_nanf(""), least + 128 * step};
+        float* out = job->words + r * job->x_row;
+        if (job->per_word == 4)
+            quantize_row(x, layer.inputs, least, step, reinterpret_cast<uint8_t*>(out));
+        else
+            quantize_row(x, layer.inputs, 0.0f, step, reinterpret_cast<int16_t*>(out));
     }
 }

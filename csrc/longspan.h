@@ -6,7 +6,7 @@
 
 extern "C" {
 
-enum { LS_ABI = 4, LS_TILE = 64, LS_MAX_DIM = 1024 };
+enum { LS_ABI = 5, LS_TILE = 64, LS_MAX_DIM = 1024 };
 enum ls_dtype { LS_F32 = 0, LS_BF16 = 1, LS_F16 = 2 };
 
 // A (rows, heads, dim) tensor; strides count elements and may be anything.
@@ -53,6 +53,9 @@ typedef struct {
     float *dq, *dk, *dv, *drelative, *dcontent, *dtable;
 } ls_gradient;
 
+// The activations of a linear layer; GELU by the error function, and as it is approximated by tanh.
+enum { LS_IDENTITY, LS_GELU, LS_GELU_TANH, LS_RELU, LS_SILU };
+
 // A linear layer, y = act(x W' + bias) + plus, in float32. Rows have any stride, their elements are contiguous.
 // `weights` (outputs, inputs) are contiguous: floats, or with `scales` (outputs) int8 from -127 to 127.
 typedef struct {
@@ -61,8 +64,17 @@ typedef struct {
     const float *scales, *bias, *plus;  // or null
     float* y;
     int64_t x_row, plus_row, y_row, rows, inputs, outputs;
-    int32_t gelu, threads;
+    int32_t act, threads;  // an activation below
 } ls_layer;
+
+// Layer normalization of rows of float32: rows have any stride, their elements are contiguous; x may be y.
+typedef struct {
+    const float *x, *weight, *bias;  // the bias or null
+    float* y;
+    int64_t x_row, y_row, rows, width;
+    float eps;
+    int32_t threads;
+} ls_norm;
 
 // For each passage p and query i the largest product of the query with a token of rows starts[p] .. ends[p]; -inf without rows.
 // A token is its int8 row times its scale. All arrays are contiguous.
@@ -83,6 +95,7 @@ const char* ls_check(const ls_problem* problem);
 int ls_forward(const ls_problem* problem, const ls_result* result, const char* target);
 int ls_backward(const ls_problem* problem, const ls_gradient* gradient, const char* target);
 int ls_linear(const ls_layer* layer, const char* target);
+int ls_layer_norm(const ls_norm* norm, const char* target);
 int ls_max_sim(const ls_max_sim_problem* problem, const char* target);
 // The targets of this build, the best first; null after the last.
 const char* ls_target_name(int number);

@@ -1,17 +1,12 @@
 // Threads and their memory.
 #pragma once
-#include <omp.h>
-#include <pthread.h>
 #if defined(__linux__)
 #include <sys/mman.h>
 #endif
 
-#include <atomic>
 #include <cstdint>
 #include <cstdlib>
-#include <system_error>
-#include <thread>
-#include <vector>
+#include <functional>
 
 namespace longspan {
 
@@ -31,27 +26,9 @@ struct Scratch {
 };
 inline thread_local Scratch scratch;
 
-// A forked child has none of the OpenMP threads its parent may have started: there, workers are started for each call.
-inline std::atomic<bool> forked{false};
-[[maybe_unused]] inline const int watch_forks = pthread_atfork(nullptr, nullptr, [] { forked = true; });
-
-template <class Work>
-void on_threads(int threads, Work work) {
-    if (threads <= 1) return work();
-    if (!forked) {
-#pragma omp parallel num_threads(threads)
-        work();
-        return;
-    }
-    std::vector<std::thread> others;
-    try {
-        for (int i = 1; i < threads; i++) others.emplace_back(work);
-    } catch (const std::system_error&) {
-        // The workers that did start do all the work.
-    }
-    work();
-    for (std::thread& t : others) t.join();
-}
+// Runs `work` in the caller and in up to `threads` - 1 workers that are free, and returns when all of them have. `work` takes
+// units until none are left, so a worker that comes late, on a busy machine, finds nothing to do and holds nobody up.
+void on_threads(int threads, const std::function<void()>& work);
 
 // A large result is fresh memory: in pages of 2 MB it is faulted in with a five-hundredth of the faults.
 inline void prefer_large_pages(void* memory, int64_t bytes) {

@@ -4,6 +4,7 @@
 
 extern const ls_target ls_target_avx2 = {
     "avx2",
+    longspan::avx2::FOURS,
     longspan::avx2::forward_scratch,
     longspan::avx2::part_floats,
     longspan::avx2::forward,
@@ -13,6 +14,7 @@ extern const ls_target ls_target_avx2 = {
     longspan::avx2::linear_scratch,
     longspan::avx2::linear,
     longspan::avx2::quantize,
+    longspan::avx2::layer_norm,
     longspan::avx2::max_sim_scratch,
     longspan::avx2::max_sim,
 };

@@ -21,7 +21,8 @@ namespace longspan::LS_TARGET {
 #include "../labels-inl.h"
 #include "../attend-inl.h"
 #include "../backward-inl.h"
-#include "../gelu-inl.h"
+#include "../activations-inl.h"
 #include "../linear-inl.h"
+#include "../norm-inl.h"
 #include "../max_sim-inl.h"
 }  // namespace longspan::LS_TARGET

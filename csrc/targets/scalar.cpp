@@ -4,6 +4,7 @@
 
 extern const ls_target ls_target_scalar = {
     "scalar",
+    longspan::scalar::FOURS,
     longspan::scalar::forward_scratch,
     longspan::scalar::part_floats,
     longspan::scalar::forward,
@@ -13,6 +14,7 @@ extern const ls_target ls_target_scalar = {
     longspan::scalar::linear_scratch,
     longspan::scalar::linear,
     longspan::scalar::quantize,
+    longspan::scalar::layer_norm,
     longspan::scalar::max_sim_scratch,
     longspan::scalar::max_sim,
 };

@@ -11,6 +11,7 @@ struct Door {
     int (*forward)(const ls_problem*, const ls_result*, const char*);
     int (*backward)(const ls_problem*, const ls_gradient*, const char*);
     int (*linear)(const ls_layer*, const char*);
+    int (*layer_norm)(const ls_norm*, const char*);
     int (*max_sim)(const ls_max_sim_problem*, const char*);
 };
 

@@ -14,7 +14,7 @@ from torch import Tensor
 from longspan.errors import bad
 from longspan.shapes import Matrix
 
-ABI = 4
+ABI = 5
 LARGEST_HEAD = 1024
 DTYPES = {torch.float32: 0, torch.bfloat16: 1, torch.float16: 2}
 
@@ -108,17 +108,33 @@ def linear(
     *,
     scales: Tensor | None,
     plus: Tensor | None,
-    gelu: bool,
+    act: int,
     into: Tensor,
 ) -> None:
-    """into = act(x weight' + bias) + plus; with `scales` the weights are int8, times the scale of their row.
+    """into = act(x weight' + bias) + plus, where `act` is a number of csrc/longspan.h.
 
-    Rows of float32, elements of a row side by side; `weight` contiguous. The caller has checked shapes.
+    With `scales` the weights are int8, times the scale of their row. Rows of float32, elements of a row side
+    by side; `weight` contiguous. The caller has checked shapes.
     """
     addresses = [address(t) for t in (x, weight, scales, bias, plus, into)]
     strides = [0 if t is None else t.stride(0) for t in (x, plus, into)]
     sizes = [*strides, x.size(0), weight.size(1), weight.size(0)]
-    load().linear(addresses, sizes, gelu, torch.get_num_threads(), _target.get())
+    load().linear(addresses, sizes, act, torch.get_num_threads(), _target.get())
+
+
+def layer_norm(x: Tensor, weight: Tensor, bias: Tensor, eps: float, *, into: Tensor) -> None:
+    """into = the rows of x, normalized; `into` may be x.
+
+    Rows of float32, elements of a row side by side. The caller has checked shapes.
+    """
+    addresses = [address(t) for t in (x, weight, bias, into)]
+    sizes = [x.stride(0), into.stride(0), x.size(0), x.size(1)]
+    load().layer_norm(addresses, sizes, eps, torch.get_num_threads(), _target.get())
+
+
+def reads(x: Tensor) -> bool:
+    """Whether the core may be given the address of a tensor: not in a graph that torch compiles or traces."""
+    return type(x) is Tensor and x.device.type == "cpu" and not torch.compiler.is_compiling()
 
 
 def max_sim(
@@ -140,17 +156,14 @@ def max_sim(
 
 
 def serves_linear(dtype: torch.dtype) -> bool:
-    """Whether the core is built and computes layers with weights of this dtype faster than torch.
+    """Whether the core is built and computes layers with weights of this dtype at least as fast as torch.
 
-    float32: where AVX2 is the best there is. With AVX-512 torch's library reaches more than ours was ever
-    measured to, and without AVX2 ours is plain C++. int8: unless the processor has VNNI, which torch uses.
+    float32: with AVX2 or better; without, ours is plain C++. int8: always.
     """
     loaded = core()
     if loaded is None:
         return False
-    if dtype == torch.int8:
-        return not loaded.features()["avx512vnni"]
-    return (_target.get() or loaded.targets()[0]) == "avx2"
+    return dtype == torch.int8 or (_target.get() or loaded.targets()[0]) != "scalar"
 
 
 def address(x: Tensor | None) -> int:

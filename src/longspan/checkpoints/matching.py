@@ -15,6 +15,7 @@ from longspan.errors import refused
 from longspan.families.keys import KeyTable, is_buffer
 from longspan.families.task_model import TaskModel
 from longspan.formats.weights import Weights
+from longspan.nn.norm import LayerNorm
 
 DECODER = "head.decoder.weight"
 _COPIED = re.compile(r"\.(query|key|value)_global\.")
@@ -192,6 +193,6 @@ def _fresh(model: TaskModel, name: str, dtype: torch.dtype) -> Tensor:
     shape = dict(stored(model))[name].shape
     if leaf == "bias":
         return torch.zeros(shape, dtype=dtype)
-    if isinstance(model.get_submodule(module), nn.LayerNorm):
+    if isinstance(model.get_submodule(module), LayerNorm):
         return torch.ones(shape, dtype=dtype)
     return torch.empty(shape, dtype=dtype).normal_(std=model.config.init_std)

@@ -37,9 +37,6 @@ def lines(report: dict[str, Any]) -> Iterator[str]:
         yield _row("", native["repair"])
     threads = report["threads"]
     yield _row("threads", f"{threads['count']} (torch.set_num_threads changes it)")
-    if native["available"]:
-        pool = {True: "one pool, shared with torch", False: "TWO POOLS, which fight", None: "cannot be told"}
-        yield _row("openmp", f"{pool[threads['shared']]}: {', '.join(threads['openmp']) or native['openmp']}")
     yield ""
     yield from _backends(report["backends"])
     yield ""

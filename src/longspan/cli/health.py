@@ -76,18 +76,12 @@ def native() -> dict[str, Any]:
         "target": supported[0],
         "supported": supported,
         "compiled": core.compiled_targets(),
-        "openmp": core.openmp(),
     }
 
 
 def threads() -> dict[str, Any]:
-    """How many threads torch uses, and whether the native core shares their pool (None: cannot be told)."""
-    runtimes = set(re.findall(r"/\S*/lib(?:gomp|iomp5|omp)\b\S*", _read("/proc/self/maps")))
-    return {
-        "count": torch.get_num_threads(),
-        "openmp": sorted(runtimes),
-        "shared": len(runtimes) == 1 if runtimes else None,
-    }
+    """How many threads torch and the native core use, each in a pool of its own."""
+    return {"count": torch.get_num_threads()}
 
 
 def backends(trial: Plan) -> dict[str, dict[str, list[str]]]:

@@ -11,11 +11,13 @@ from longspan.errors import bad
 
 Activation = Callable[[Tensor], Tensor]
 
+gelu_tanh: Activation = partial(F.gelu, approximate="tanh")
+
 ACTIVATIONS: dict[str, Activation] = {
     "gelu": F.gelu,
-    "gelu_new": partial(F.gelu, approximate="tanh"),
-    "gelu_fast": partial(F.gelu, approximate="tanh"),
-    "gelu_pytorch_tanh": partial(F.gelu, approximate="tanh"),
+    "gelu_new": gelu_tanh,
+    "gelu_fast": gelu_tanh,
+    "gelu_pytorch_tanh": gelu_tanh,
     "relu": F.relu,
     "silu": F.silu,
     "swish": F.silu,

@@ -11,6 +11,7 @@ from longspan.engine.plan import Plan
 from longspan.nn.attention import SelfAttention, fresh_dropout
 from longspan.nn.encoder import FeedForward, LayerConfig, residual
 from longspan.nn.linear import Linear
+from longspan.nn.norm import LayerNorm
 
 KeyValues = tuple[Tensor, Tensor]
 """Keys and values (K, H, D)."""
@@ -89,12 +90,12 @@ class DecoderLayer(nn.Module):
         final: bool = False,
     ) -> None:
         super().__init__()
-        width, norms = like.width, [nn.LayerNorm(like.width, like.eps) for _ in range(3)]
+        width, norms = like.width, [LayerNorm(like.width, like.eps) for _ in range(3)]
         self.attention = SelfAttention(width, heads, bias=bias, out_bias=bias, dropout=attention_dropout)
         self.cross = CrossAttention(width, heads, bias=bias, dropout=attention_dropout)
         self.feed_forward = FeedForward(width, inner, like.act, dropout=like.activation_dropout)
         self.attention_norm, self.cross_norm, self.feed_forward_norm = norms
-        self.closing_norm = nn.LayerNorm(width, like.eps) if like.norm_first and final else None
+        self.closing_norm = LayerNorm(width, like.eps) if like.norm_first and final else None
         self.dropout, self.norm_first = like.dropout, like.norm_first
 
     def forward(
@@ -108,7 +109,7 @@ class DecoderLayer(nn.Module):
         return x if self.closing_norm is None else self.closing_norm(x)
 
     def _block(
-        self, x: Tensor, norm: nn.LayerNorm, out: nn.Module, context: Callable[[Tensor], Tensor]
+        self, x: Tensor, norm: LayerNorm, out: nn.Module, context: Callable[[Tensor], Tensor]
     ) -> Tensor:
         dropout = self.dropout if self.training else 0.0
         y = residual(out, context(norm(x) if self.norm_first else x), x, dropout)

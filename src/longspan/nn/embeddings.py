@@ -8,6 +8,7 @@ from longspan.errors import bad
 from longspan.layout import Layout
 from longspan.nn.encoder import LayerConfig
 from longspan.nn.linear import Linear
+from longspan.nn.norm import LayerNorm
 from longspan.nn.rows import ROWS
 
 
@@ -36,7 +37,7 @@ class Embeddings(nn.Module):
         self.words = nn.Embedding(vocab, size)
         self.positions = nn.Embedding(positions + offset, size)
         self.types = nn.Embedding(token_types, size) if token_types else None
-        self.norm = None if like.norm_first else nn.LayerNorm(size, like.eps)
+        self.norm = None if like.norm_first else LayerNorm(size, like.eps)
         self.projection = None if embedding_size is None else Linear(embedding_size, like.width)
         self.offset, self.limit, self.scale = offset, positions, like.width**0.5 if rescale else 1.0
         self.dropout, self.norm_last = like.dropout, norm_last

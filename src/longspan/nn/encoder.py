@@ -7,6 +7,7 @@ from torch.nn import functional as F
 
 from longspan.nn.activations import activation
 from longspan.nn.linear import Linear
+from longspan.nn.norm import LayerNorm
 from longspan.nn.rows import by_rows
 
 FEED_FORWARD = ("feed_forward.up", "feed_forward.down")
@@ -31,9 +32,9 @@ class FeedForward(nn.Module):
         self.up, self.down = Linear(width, inner), Linear(inner, width)
         self.act, self.dropout = activation(act), dropout
 
-    def forward(self, x: Tensor, plus: Tensor | None = None) -> Tensor:
+    def forward(self, x: Tensor, into: Tensor | None = None, *, plus: Tensor | None = None) -> Tensor:
         inner = F.dropout(self.up(x, then=self.act), self.dropout, self.training)
-        return self.down(inner, plus=plus)  # type: ignore[no-any-return]
+        return self.down(inner, into, plus=plus)  # type: ignore[no-any-return]
 
 
 class EncoderLayer(nn.Module):
@@ -46,10 +47,10 @@ class EncoderLayer(nn.Module):
     def __init__(self, like: LayerConfig, attention: nn.Module, inner: int, *, final: bool = False) -> None:
         super().__init__()
         self.attention = attention
-        self.attention_norm = nn.LayerNorm(like.width, like.eps)
+        self.attention_norm = LayerNorm(like.width, like.eps)
         self.feed_forward = FeedForward(like.width, inner, like.act, dropout=like.activation_dropout)
-        self.feed_forward_norm = nn.LayerNorm(like.width, like.eps)
-        self.closing_norm = nn.LayerNorm(like.width, like.eps) if like.norm_first and final else None
+        self.feed_forward_norm = LayerNorm(like.width, like.eps)
+        self.closing_norm = LayerNorm(like.width, like.eps) if like.norm_first and final else None
         self.dropout, self.norm_first = like.dropout, like.norm_first
 
     @property
@@ -63,19 +64,21 @@ class EncoderLayer(nn.Module):
         normed = self.attention_norm(x) if self.norm_first else x
         return by_rows(self._rest, x, self.attention(normed, *inputs, scratch=scratch))
 
-    def _rest(self, x: Tensor, context: Tensor) -> Tensor:
+    def _rest(self, x: Tensor, context: Tensor, into: Tensor | None) -> Tensor:
         """Everything that is computed row by row."""
         dropout = self.dropout if self.training else 0.0
         x = residual(self.attention.get_submodule("out"), context, x, dropout)
         if self.norm_first:
-            x = residual(self.feed_forward, self.feed_forward_norm(x), x, dropout)
-            return x if self.closing_norm is None else self.closing_norm(x)
+            x = residual(self.feed_forward, self.feed_forward_norm(x), x, dropout, into)
+            return x if self.closing_norm is None else self.closing_norm(x, into)
         x = self.attention_norm(x)
-        return self.feed_forward_norm(residual(self.feed_forward, x, x, dropout))  # type: ignore[no-any-return]
+        y = residual(self.feed_forward, x, x, dropout, into)
+        return self.feed_forward_norm(y, into)  # type: ignore[no-any-return]
 
 
-def residual(step: nn.Module, x: Tensor, rest: Tensor, dropout: float) -> Tensor:
-    """step(x) + rest; dropout comes before the sum."""
-    if dropout:
-        return F.dropout(step(x), dropout).add_(rest)
-    return step(x, plus=rest)  # type: ignore[no-any-return]
+def residual(step: nn.Module, x: Tensor, rest: Tensor, dropout: float, into: Tensor | None = None) -> Tensor:
+    """step(x) + rest, written to `into` where that is given; dropout comes before the sum."""
+    if not dropout:
+        return step(x, into, plus=rest)  # type: ignore[no-any-return]
+    y = F.dropout(step(x), dropout).add_(rest)
+    return y if into is None else into.copy_(y)

@@ -13,6 +13,7 @@ from longspan.layout import Layout
 from longspan.nn.activations import activation
 from longspan.nn.encoder import FeedForward
 from longspan.nn.linear import Linear, wide
+from longspan.nn.norm import LayerNorm
 from longspan.nn.rows import ROWS
 
 POOLINGS = ("mean", "first", "max", "sif")
@@ -27,7 +28,7 @@ class MaskedLanguageHead(nn.Module):
         super().__init__()
         vocab, size = words.weight.shape
         self.dense = Linear(width, size)
-        self.norm = nn.LayerNorm(size, eps)
+        self.norm = LayerNorm(size, eps)
         self.decoder = Linear(size, vocab)
         self.decoder.weight = cast(nn.Parameter, words.weight)
         self.act = activation(act)
@@ -106,7 +107,7 @@ class DeepSpanHead(nn.Module):
     def __init__(self, width: int, inner: int, *, act: str, eps: float, dropout: float) -> None:
         super().__init__()
         self.feed_forward = FeedForward(width, inner, act)
-        self.norm, self.out = nn.LayerNorm(width, eps), Linear(width, 2)
+        self.norm, self.out = LayerNorm(width, eps), Linear(width, 2)
         self.dropout = dropout
 
     def forward(self, x: Tensor, layout: Layout, token_types: Tensor | None = None) -> Tensor:

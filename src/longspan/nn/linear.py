@@ -7,10 +7,12 @@ from torch import Tensor, nn
 from torch.nn import functional as F
 
 from longspan import native as compiled
-from longspan.nn.activations import Activation
+from longspan.nn.activations import Activation, gelu_tanh
 
 PAGE = 1024
 """Floats. Rows a multiple of a page apart fall on the same few lines of the cache, and are read slowly."""
+FUSED: dict[Activation | None, int] = {None: 0, F.gelu: 1, gelu_tanh: 2, F.relu: 3, F.silu: 4}
+"""Activations that the native core applies, as csrc/longspan.h numbers them."""
 
 
 class Linear(nn.Module):
@@ -65,9 +67,9 @@ def after(y: Tensor, then: Activation | None, plus: Tensor | None, into: Tensor 
 
 def native(x: Tensor, weight: Tensor) -> ModuleType | None:
     """The native core, if it is built and computes x (N, in) with these weights faster than torch."""
-    fits = x.device.type == "cpu" and x.dim() == 2 and x.shape[1] == weight.shape[1]
-    plain = type(x) is Tensor and weight.is_contiguous() and weight.dtype in (torch.float32, torch.int8)
-    if not fits or not plain or x.dtype == torch.float64 or torch.compiler.is_compiling():
+    fits = x.dim() == 2 and x.shape[1] == weight.shape[1] and weight.is_contiguous()
+    known = x.dtype != torch.float64 and weight.dtype in (torch.float32, torch.int8)
+    if not fits or not known or not compiled.reads(x):
         return None
     return compiled.core() if compiled.serves_linear(weight.dtype) else None
 
@@ -83,7 +85,7 @@ def natively(
     plus: Tensor | None,
 ) -> Tensor:
     """then(x W' + b) + plus by the native core: a row has the same bits whatever rows stand beside it."""
-    fused, outputs = then in (None, F.gelu), len(weight)
+    fused, outputs = then in FUSED, len(weight)
     room = into
     if room is None or room.dtype != torch.float32 or room.stride(1) != 1:
         apart = then is not None and outputs % PAGE == 0  # read by another layer, not returned
@@ -94,7 +96,7 @@ def natively(
         bias,
         scales=scales,
         plus=None if plus is None or not fused else _rows(plus),
-        gelu=then is F.gelu,
+        act=FUSED.get(then, 0),
         into=room,
     )
     return after(room.to(x.dtype), None if fused else then, None if fused else plus, into)

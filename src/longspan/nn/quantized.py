@@ -22,8 +22,8 @@ SMALLEST = 1e-30
 class QuantizedLinear(nn.Module):
     """x (N, in) to (N, out), for reading only; a quarter of the memory of a float32 Linear.
 
-    The native core multiplies with activations of 13 to 16 bits, torch's kernels (where the core is missing,
-    or the processor's VNNI instructions make them faster) with 7. Products are summed in whole numbers, which
+    The native core multiplies with activations of 13 to 16 bits, or of 8 with the VNNI instructions of the
+    processor; torch's kernels, where the core is missing, with 7. Products are summed in whole numbers, which
     is exact, and a row's scale is its own: a row's result has the same bits whatever rows stand beside it.
 
     >>> layer = Linear(3, 2)

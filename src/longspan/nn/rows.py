@@ -10,18 +10,18 @@ ROWS = 1024
 
 
 def by_rows(step: Callable[..., Tensor], *columns: Tensor) -> Tensor:
-    """step(*columns), a function of each row alone, which gives rows like those of the last column.
+    """step(*columns, into=None), a function of each row alone, with rows like those of the last column.
 
-    Where nothing is differentiated it works in pieces of ROWS rows and writes over the last column, which the
-    caller must not need any more.
+    Where nothing is differentiated it works in pieces of ROWS rows, and `into` is the piece of the last
+    column, which the step ends by writing over; the caller must not need it any more.
 
-    >>> by_rows(lambda x, y: x + y, torch.ones(3, 2), torch.ones(3, 2)).sum()
+    >>> by_rows(lambda x, y, into: torch.add(x, y, out=into), torch.ones(3, 2), torch.ones(3, 2)).sum()
     tensor(12.)
     """
     if torch.is_grad_enabled():
-        return step(*columns)
+        return step(*columns, into=None)
     result = columns[-1]
     for start in range(0, len(result), ROWS):
-        piece = slice(start, start + ROWS)
-        result[piece] = step(*(column[piece] for column in columns))
+        pieces = [column[start : start + ROWS] for column in columns]
+        step(*pieces, into=pieces[-1])
     return result

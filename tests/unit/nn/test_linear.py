@@ -11,8 +11,10 @@ from torch import Tensor
 from torch.nn import functional as F
 
 from longspan import native as compiled
-from longspan.nn.linear import Linear, native
+from longspan.nn.activations import Activation
+from longspan.nn.linear import FUSED, Linear, native
 
+GELU = FUSED[F.gelu]
 SIZES = ((1, 1), (7, 13), (63, 5), (97, 31), (768, 25), (1543, 50), (3072, 24))
 ROWS = (0, 1, 3, 5, 67, 513)
 
@@ -41,10 +43,10 @@ def drawn(inputs: int, outputs: int, *, bias: bool = True) -> Linear:
 
 
 def by_core(
-    core: ModuleType, layer: Linear, x: Tensor, *, gelu: bool = False, plus: Tensor | None = None
+    core: ModuleType, layer: Linear, x: Tensor, *, act: int = 0, plus: Tensor | None = None
 ) -> Tensor:
     into = torch.full((len(x), len(layer.weight)), torch.nan)
-    core.linear(x, layer.weight, layer.bias, scales=None, plus=plus, gelu=gelu, into=into)
+    core.linear(x, layer.weight, layer.bias, scales=None, plus=plus, act=act, into=into)
     return into
 
 
@@ -62,9 +64,9 @@ def test_it_is_as_near_to_float64_as_torch(core: ModuleType, inputs: int, output
     floor = 2 * ulp * (1 + float(F.linear(x.abs(), layer.weight.abs()).max())) if rows else 0.0
     for found, expected, bound in (
         (by_core(core, layer, x), true, naive - true),
-        (by_core(core, layer, x, gelu=True), F.gelu(true), F.gelu(naive) - F.gelu(true)),
+        (by_core(core, layer, x, act=GELU), F.gelu(true), F.gelu(naive) - F.gelu(true)),
         (by_core(core, layer, x, plus=plus), true + plus, naive + plus - (true + plus)),
-        (by_core(core, layer, x, gelu=True, plus=plus), F.gelu(true) + plus, F.gelu(naive) - F.gelu(true)),
+        (by_core(core, layer, x, act=GELU, plus=plus), F.gelu(true) + plus, F.gelu(naive) - F.gelu(true)),
     ):
         assert found.shape == expected.shape
         if rows:
@@ -77,10 +79,10 @@ def test_a_row_has_the_same_bits_whatever_stands_beside_it(
 ) -> None:
     layer, x = drawn(inputs, outputs), torch.randn(1100, inputs)
     x[700] = torch.nan
-    whole = by_core(core, layer, x, gelu=True)
+    whole = by_core(core, layer, x, act=GELU)
     for start, end in ((0, 1), (699, 700), (3, 70), (511, 514), (1023, 1030), (701, 1100)):
-        assert torch.equal(by_core(core, layer, x[start:end], gelu=True), whole[start:end])
-    turned = by_core(core, layer, x.flip(0), gelu=True).flip(0)
+        assert torch.equal(by_core(core, layer, x[start:end], act=GELU), whole[start:end])
+    turned = by_core(core, layer, x.flip(0), act=GELU).flip(0)
     assert torch.equal(turned[:700], whole[:700])
     assert torch.equal(turned[701:], whole[701:])
     assert whole[700].isnan().all()
@@ -92,7 +94,7 @@ def test_threads_change_nothing(core: ModuleType) -> None:
     try:
         for count in (1, 2, 3):
             torch.set_num_threads(count)
-            found.append(by_core(core, layer, x, gelu=True))
+            found.append(by_core(core, layer, x, act=GELU))
     finally:
         torch.set_num_threads(threads)
     assert torch.equal(found[0], found[1])
@@ -109,22 +111,23 @@ def test_nan_and_infinity_go_where_arithmetic_takes_them(core: ModuleType) -> No
     one.weight.fill_(1.0)
     edges = torch.tensor([[torch.nan], [torch.inf], [-torch.inf], [0.0], [1e30], [-1e30]])
     true = F.gelu(edges.double()).float()  # torch's own float32 kernel makes NaN of infinity on some CPUs
-    torch.testing.assert_close(by_core(core, one, edges, gelu=True), true, equal_nan=True)
+    torch.testing.assert_close(by_core(core, one, edges, act=GELU), true, equal_nan=True)
 
 
-def test_gelu_is_as_near_to_float64_as_torch(core: ModuleType) -> None:
+@pytest.mark.parametrize("act", [act for act in FUSED if act])
+def test_an_activation_is_as_near_to_float64_as_torch(core: ModuleType, act: Activation) -> None:
     one, x = Linear(1, 1, bias=False), torch.linspace(-9, 9, 100001)[:, None]
     one.weight.fill_(1.0)
-    true = F.gelu(x.double())
+    true = act(x.double())
     found, naive = (
         float(((y - true) / x.abs().clamp(min=1e-3)).abs().max())
-        for y in (by_core(core, one, x, gelu=True), F.gelu(x))
+        for y in (by_core(core, one, x, act=FUSED[act]), act(x))
     )
     assert found <= 2 * naive + torch.finfo(torch.float32).eps
 
 
 @pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16, torch.float16])
-@pytest.mark.parametrize("then", [None, F.gelu, F.relu])
+@pytest.mark.parametrize("then", [*FUSED, torch.tanh])
 def test_activation_sum_and_given_memory_mean_what_they_say(dtype: torch.dtype, then: object) -> None:
     layer = drawn(37, 1024).to(dtype)
     x, plus, into = (torch.randn(9, n).to(dtype) for n in (37, 1024, 1024))

@@ -9,6 +9,7 @@ from torch.nn import functional as F
 from longspan.layout import Layout
 from longspan.nn.embeddings import check
 from longspan.nn.linear import Linear
+from longspan.nn.norm import LayerNorm
 from longspan.shapes import IntArray
 from longspan.structure.structure import Structure
 
@@ -32,7 +33,7 @@ class StreamEmbeddings(nn.Module):
         self.positions, self.global_positions = (
             nn.Embedding(rows, width) if config.absolute else None for _ in range(2)
         )
-        self.norm, self.global_norm = (nn.LayerNorm(width, config.norm_eps) for _ in range(2))
+        self.norm, self.global_norm = (LayerNorm(width, config.norm_eps) for _ in range(2))
         self.limit, self.offset = config.positions if config.absolute else None, config.position_offset
         self.usual, self.dropout = (config.long_type, config.global_type), config.dropout
 

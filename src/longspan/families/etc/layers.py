@@ -11,6 +11,7 @@ from longspan.engine.terms import RelativeKeys, ScoreTable, Term
 from longspan.nn.attention import fresh_dropout
 from longspan.nn.encoder import FEED_FORWARD, FeedForward, residual
 from longspan.nn.linear import Linear
+from longspan.nn.norm import LayerNorm
 from longspan.nn.rows import by_rows
 
 if TYPE_CHECKING:
@@ -122,11 +123,11 @@ class TwoStreamLayer(nn.Module):
         width, inner, eps = config.width, config.feed_forward, config.norm_eps
         shared, act = config.share_feed_forward, config.activation
         self.attention = TwoStreamAttention(config)
-        self.attention_norm, self.global_attention_norm = (nn.LayerNorm(width, eps) for _ in range(2))
+        self.attention_norm, self.global_attention_norm = (LayerNorm(width, eps) for _ in range(2))
         self.feed_forward = FeedForward(width, inner, act)
-        self.feed_forward_norm = nn.LayerNorm(width, eps)
+        self.feed_forward_norm = LayerNorm(width, eps)
         self.global_feed_forward = None if shared else FeedForward(width, inner, act)
-        self.global_feed_forward_norm = None if shared else nn.LayerNorm(width, eps)
+        self.global_feed_forward_norm = None if shared else LayerNorm(width, eps)
         self.dropout = config.dropout
 
     @property
@@ -140,16 +141,17 @@ class TwoStreamLayer(nn.Module):
         streams = (by_rows(self._rest, x[:n], context[:n]), by_rows(self._global_rest, x[n:], context[n:]))
         return torch.cat(streams) if torch.is_grad_enabled() else context  # which now holds them
 
-    def _rest(self, x: Tensor, context: Tensor) -> Tensor:
+    def _rest(self, x: Tensor, context: Tensor, into: Tensor | None) -> Tensor:
         """All that is done to each row of the long stream by itself."""
         dropout = self.dropout if self.training else 0.0
         x = self.attention_norm(residual(self.attention.out, context, x, dropout))
-        return self.feed_forward_norm(residual(self.feed_forward, x, x, dropout))  # type: ignore[no-any-return]
+        y = residual(self.feed_forward, x, x, dropout, into)
+        return self.feed_forward_norm(y, into)  # type: ignore[no-any-return]
 
-    def _global_rest(self, x: Tensor, context: Tensor) -> Tensor:
+    def _global_rest(self, x: Tensor, context: Tensor, into: Tensor | None) -> Tensor:
         dropout = self.dropout if self.training else 0.0
         out = self.attention.global_out or self.attention.out
         inner = self.global_feed_forward or self.feed_forward
         norm = self.global_feed_forward_norm or self.feed_forward_norm
         x = self.global_attention_norm(residual(out, context, x, dropout))
-        return norm(residual(inner, x, x, dropout))  # type: ignore[no-any-return]
+        return norm(residual(inner, x, x, dropout, into), into)  # type: ignore[no-any-return]
