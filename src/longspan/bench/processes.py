@@ -9,14 +9,31 @@ from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass, replace
 from multiprocessing import get_context
 from multiprocessing.context import SpawnProcess
-from typing import Any
+from typing import Any, Protocol
 
 import torch
 
-from longspan.bench.jobs import Job
 from longspan.bench.measure import Missing, Round, Run, Sgemm, Turn, conditions, noting, turn
 from longspan.bench.memory import CLEAR, in_use, warm_up
 from longspan.bench.progress import step
+
+
+class Job(Protocol):
+    """What a worker builds from plain data."""
+
+    @property
+    def environment(self) -> Mapping[str, str]:
+        """What its process needs besides the environment of this one."""
+        ...
+
+    @property
+    def warm_up(self) -> bool:
+        """Whether it runs once before the first turn."""
+        ...
+
+    def __call__(self) -> Run:
+        """Build it."""
+        ...
 
 
 @contextmanager

@@ -1,4 +1,4 @@
-"""`longspan bench attention`, `model` and `search`: time Longspan and its peers in turn."""
+"""`longspan bench attention`, `model`, `search` and `load`: time Longspan and its peers in turn."""
 
 import argparse
 from importlib import import_module
@@ -9,6 +9,7 @@ from longspan.errors import bad
 SUBJECTS = {
     "attention": "the attention engine",
     "model": "whole models of base size, reading, writing and learning",
+    "load": "a short model beside busy threads, against ONNX Runtime",
     "search": "the built-in model: encoding, queries, start, updates",
 }
 
