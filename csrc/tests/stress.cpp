@@ -5,12 +5,13 @@
 #include <string>
 
 #include "linear.h"
-#include "norm.h"
 #include "malformed.h"
 #include "max_sim.h"
+#include "norm.h"
 #include "oracle.h"
 #include "run.h"
 #include "words.h"
+#include "workers.h"
 
 // Fresh memory is full of NaN, so that reading it before writing it shows in the results.
 extern "C" const char* __asan_default_options() { return "max_malloc_fill_size=1073741824:malloc_fill_byte=255"; }
@@ -80,7 +81,7 @@ int main(int argc, char** argv) {
     const std::vector<stress::Door> doors = stress::doors(argc > 3 ? argv[3] : nullptr);
     if (doors.empty()) return std::puts("no such target here"), 2;
     for (const stress::Door& door : doors) std::printf("target %s\n", door.name);
-    long failed = 0, accepted = argc > 2 ? 0 : stress::test_malformed(doors);
+    long failed = !stress::test_workers(), accepted = argc > 2 ? 0 : stress::test_malformed(doors);
     for (uint64_t seed = first; seed < first + uint64_t(cases); seed++)
         failed += !(stress::test(seed, doors) & stress::test_linear(seed, doors) & stress::test_norm(seed, doors) & stress::test_max_sim(seed, doors) & stress::test_words(seed));
     std::printf("%ld passed, %ld failed\n", cases - failed, failed + accepted);
