@@ -164,13 +164,17 @@ def _exported(folder: Path, int8: bool) -> Path:
     """The model as an ONNX file, in float32, or with weights in int8 and rows quantized as they come."""
     model = _States(_model().from_pretrained(_folder(), attn_implementation="eager").eval())
     example = tuple(torch.full((2, 8), value) for value in (1000, 1, 0))
-    axes = {name: {0: "texts", 1: "tokens"} for name in (*INPUTS, "states")}
-    file, names = folder / "model.onnx", {"input_names": list(INPUTS), "output_names": ["states"]}
+    options: dict[str, Any] = {
+        "input_names": list(INPUTS),
+        "output_names": ["states"],
+        "dynamic_axes": {name: {0: "texts", 1: "tokens"} for name in (*INPUTS, "states")},
+        "opset_version": 17,
+        "dynamo": False,
+    }
+    file = folder / "model.onnx"
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        torch.onnx.export(
-            model, example, str(file), dynamic_axes=axes, dynamo=False, opset_version=17, **names
-        )  # type: ignore[arg-type]
+        torch.onnx.export(model, example, str(file), **options)
         if not int8:
             return file
         from onnxruntime.quantization import QuantType, quantize_dynamic
