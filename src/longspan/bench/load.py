@@ -80,10 +80,7 @@ def jobs() -> Mapping[str, LoadJob]:
 
 def bars(*, alone: bool) -> list[Bar]:
     """Tokens per second of each side, and how much faster than ONNX Runtime we are."""
-    speeds = [
-        Bar(f"{name}, tokens/s", lambda r, name=name: TEXTS * LENGTH / r[name].seconds, (name,))
-        for name in jobs()
-    ]
+    speeds = [_speed(name) for name in jobs()]
     least = 1.15 if alone else 1.0
     return [
         *speeds,
@@ -91,6 +88,10 @@ def bars(*, alone: bool) -> list[Bar]:
         times(f"{PEER}, int8", least, run="ours, int8"),
         times("torch", None),
     ]
+
+
+def _speed(name: str) -> Bar:
+    return Bar(f"{name}, tokens/s", lambda r: TEXTS * LENGTH / r[name].seconds, (name,))
 
 
 @contextmanager
