@@ -119,9 +119,9 @@ struct Runs {
                 int32_t here = whole_heads ? 0 : row < 0 ? document : plan.q_sites[2 * int64_t(row)];
                 if (t == plan.class_start[c] || here != document) start.push_back(t);
                 document = here;
-                for (int64_t e = plan.entry_start[t]; e < plan.entry_start[t + 1]; e++) {
+                for (int64_t e = plan.entry_start[t]; e < plan.entry_start[t + 1] && row >= 0; e++) {
                     const int32_t key = plan.entries[4 * e], present = int32_t(start.size()) - 1;
-                    shared |= run[key] >= 0 && run[key] != present;
+                    shared |= run[key] >= 0 && run[key] != present && plan.k_rows[int64_t(key) * LS_TILE] >= 0;
                     run[key] = present;
                 }
             }

@@ -173,7 +173,7 @@ def test_what_would_lead_outside_a_tensor_is_refused(core: ModuleType, int8: boo
             "of another dtype": x.double(),
             "of half the bytes": x.to(torch.bfloat16),
             "of one more axis": x[None],
-            "apart": torch.randn(*x.shape, 2)[..., 0].to(x.dtype),
+            "apart": torch.stack([x, x], -1)[..., 0],
             "negated": torch.complex(x.float(), x.float()).conj().imag,
             "elsewhere": x.to("meta"),
         }
