@@ -1,5 +1,6 @@
 """The one door to the compiled core, longspan._native: how it is loaded, and how arrays become addresses."""
 
+import os
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
@@ -23,6 +24,10 @@ View = tuple[int, ...]
 Arguments = tuple[list[int], View, View, View, int, int, float, list[int], float, int, int, str]
 
 _target: ContextVar[str] = ContextVar("longspan_target", default="")  # empty: the best this CPU can run
+
+# A forked child has none of the threads that OpenMP started in its parent, and torch would wait for them forever.
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=lambda: torch.set_num_threads(1))
 
 
 def core() -> ModuleType | None:
