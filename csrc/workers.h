@@ -9,7 +9,7 @@
 #include <atomic>
 #include <cstdint>
 #include <cstdlib>
-#include <system_error>
+#include <exception>
 #include <thread>
 #include <vector>
 
@@ -45,9 +45,10 @@ void on_threads(int threads, Work work) {
     }
     std::vector<std::thread> others;
     try {
+        others.reserve(threads);
         for (int i = 1; i < threads; i++) others.emplace_back(work);
-    } catch (const std::system_error&) {
-        // The workers that did start do all the work.
+    } catch (const std::exception&) {
+        // No thread or no memory for one: the workers that did start do all the work.
     }
     work();
     for (std::thread& t : others) t.join();

@@ -17,8 +17,8 @@ MOST_ADDED = 1 << 20
 """Characters of all added tokens together: the library's automaton takes 250 bytes and 5 µs for each."""
 MOST_UNIGRAM = 1 << 22
 """Characters of all pieces of a unigram vocabulary: the library's tree takes 340 bytes for each."""
-LONGEST_WORD = 1000
-"""Characters of a word that WordPiece cuts, in quadratic time; 100 is usual."""
+LONGEST_WORD = 200
+"""Characters of a word that WordPiece cuts, in cubic time; 100 and 200 are usual."""
 MOST_PARTS, MOST_GROWTH = 64, 1024
 """Steps of a normalizer or decoder, and how many times longer they may make a text; real ones stay below 80."""
 SLOWEST_PROBE = 1.0  # seconds of CPU time: a busy machine makes no tokenizer slow
