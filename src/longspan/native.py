@@ -25,7 +25,7 @@ Arguments = tuple[list[int], View, View, View, int, int, float, list[int], float
 
 _target: ContextVar[str] = ContextVar("longspan_target", default="")  # empty: the best this CPU can run
 
-# A forked child has none of the threads that OpenMP started in its parent, and torch would wait for them forever.
+# A forked child has none of the threads that OpenMP started in its parent: torch would wait for them forever.
 if hasattr(os, "register_at_fork"):
     os.register_at_fork(after_in_child=lambda: torch.set_num_threads(1))
 

@@ -132,7 +132,9 @@ HOSTILE = {
     "one character as a megabyte": lambda: changed(
         lambda value: value.update(normalizer=charsmap(b"a" * (1 << 20)))
     ),
-    "a regex that explodes": lambda: with_parts(pre_tokenizer=pre_tokenizers.Split(Regex("(a+)+b"), "isolated")),
+    "a regex that explodes": lambda: with_parts(
+        pre_tokenizer=pre_tokenizers.Split(Regex("(a+)+b"), "isolated")
+    ),
 }
 
 
@@ -145,7 +147,9 @@ def test_a_tokenizer_that_would_hang_or_fill_the_memory_is_refused(what: str) ->
     assert time.thread_time() - started < 10
 
 
-@pytest.mark.parametrize("name", ["tokenizer.json", "tokenizer_config.json", "added_tokens.json", "vocab.txt"])
+@pytest.mark.parametrize(
+    "name", ["tokenizer.json", "tokenizer_config.json", "added_tokens.json", "vocab.txt"]
+)
 def test_links_that_lead_out_of_the_folder_are_not_followed(name: str, tmp_path: Path) -> None:
     outside, folder = tmp_path / "outside", tmp_path / "model"
     outside.mkdir()

@@ -57,7 +57,14 @@ def test_words_are_counted_for_sound_arguments_only() -> None:
     assert len(counts.words) == 2
     groups = np.array([0, 1], np.int32).tobytes()
     counts.merge(groups, 2)
-    for group, number in ((groups, -1), (groups, 1), (groups, 3), (groups, 2**31 - 1), (b"", 0), (groups[:5], 2)):
+    for group, number in (
+        (groups, -1),
+        (groups, 1),
+        (groups, 3),
+        (groups, 2**31 - 1),
+        (b"", 0),
+        (groups[:5], 2),
+    ):
         with pytest.raises(ValueError, match="group"):
             counts.merge(group, number)
     for wrong in (np.array([0, -1], np.int32), np.array([0, 2**31 - 1], np.int32)):

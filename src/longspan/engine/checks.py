@@ -141,7 +141,9 @@ def _check_dropout(problem: Problem) -> None:
         if problem.dropout:
             raise bad("seed", "an int64 scalar tensor where `dropout` is given", None)
     elif problem.seed.dtype != torch.int64 or problem.seed.dim():
-        raise bad("seed", "an int64 scalar tensor", f"{problem.seed.dtype} of shape {tuple(problem.seed.shape)}")
+        raise bad(
+            "seed", "an int64 scalar tensor", f"{problem.seed.dtype} of shape {tuple(problem.seed.shape)}"
+        )
 
 
 def _check_shape(name: str, x: Tensor, shape: tuple[int, ...]) -> None:

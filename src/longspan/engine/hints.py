@@ -1,4 +1,4 @@
-"""A pattern that does not say how far it reaches is evaluated for every pair; its author is told what to write."""
+"""A pattern that does not say how far it reaches is evaluated for every pair: what its author can write."""
 
 import warnings
 from collections.abc import Iterator
@@ -20,8 +20,8 @@ def advise(pattern: Pattern, queries: Site, keys: Site, tiles: int) -> None:
     for part in _without_hints(pattern):
         name = type(part).__name__
         warnings.warn(
-            f"{name} does not say how far it reaches, so planning evaluates `count` for every pair of tokens: "
-            f"seconds for 16,384 tokens, and 16 times as long for 65,536. {_repair(part, queries, keys)}",
+            f"{name} does not say how far it reaches, so planning evaluates `count` for every pair of tokens:"
+            f" seconds for 16,384 tokens, and 16 times as long for 65,536. {_repair(part, queries, keys)}",
             UserWarning,
             stacklevel=2,
         )
@@ -43,11 +43,10 @@ def _repair(pattern: Pattern, queries: Site, keys: Site) -> str:
     alike = "If `count` reads positions only by their difference, give it `shift = 1` as well."
     if farthest is None or 4 * farthest > keys.length.max(initial=0):
         return f"If it sees only a part of each document, give it the method `reach(self, spans)`. {alike}"
+    sampled = f"Of {SAMPLE} queries tried none sees a key more than {farthest} positions away."
     hint = f"Reach.of(spans, (spans.lo - {farthest}, spans.hi + {farthest}))"
-    return (
-        f"Of {SAMPLE} queries tried none sees a key more than {farthest} positions away. If that is so for all, "
-        f"give the class `def reach(self, spans): return {hint}`, with the distance from its fields. {alike}"
-    )
+    method = f"`def reach(self, spans): return {hint}`, with the distance from its fields"
+    return f"{sampled} If that is so for all, give the class {method}. {alike}"
 
 
 def _farthest(pattern: Pattern, queries: Site, keys: Site) -> int | None:

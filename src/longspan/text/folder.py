@@ -192,7 +192,8 @@ def _add(backend: Tokenizer, tokens: list[AddedToken], vocab_size: int | None) -
     """
     special = {token.content for token in backend.get_added_tokens_decoder().values() if token.special}
     room = None if vocab_size is None else vocab_size - backend.get_vocab_size()
-    chosen, new = [], set()
+    chosen: list[AddedToken] = []
+    new: set[str] = set()
     for token in tokens:
         if token.content in special:
             continue

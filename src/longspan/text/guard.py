@@ -20,7 +20,7 @@ MOST_UNIGRAM = 1 << 22
 LONGEST_WORD = 200
 """Characters of a word that WordPiece cuts, in cubic time; 100 and 200 are usual."""
 MOST_PARTS, MOST_GROWTH = 64, 1024
-"""Steps of a normalizer or decoder, and how many times longer they may make a text; real ones stay below 80."""
+"""Steps of a normalizer or decoder, and how many times longer they make a text; real ones stay below 80."""
 SLOWEST_PROBE = 1.0  # seconds of CPU time: a busy machine makes no tokenizer slow
 
 
@@ -88,7 +88,7 @@ def check_pieces(pieces: Iterable[str]) -> None:
 
 
 def check_json(text: str) -> None:
-    """Check what a tokenizer.json holds before the library makes anything of it; other errors are left to it."""
+    """Check what a tokenizer.json holds before the library makes anything of it, which finds other errors."""
     if len(text) <= MOST_ADDED:
         return  # then none of its parts is longer
     try:

@@ -64,10 +64,14 @@ def test_a_linear_layer_reads_and_writes_rows_that_lie_gigabytes_apart(sparse: T
     assert torch.equal(far[2], expected)
 
 
-@pytest.mark.parametrize("pattern", [Window(9), Window(9, dilation=3), Causal(), Full() & Causal(), GlobalTokens()])
+@pytest.mark.parametrize(
+    "pattern", [Window(9), Window(9, dilation=3), Causal(), Full() & Causal(), GlobalTokens()]
+)
 def test_the_last_positions_are_planned_as_the_first(pattern: Pattern) -> None:
     first = Layout.packed([130], marked=[[3]], start=2)
-    last = Layout.packed([130], marked=[[3]], start=FARTHEST - 130)  # as many as there are, a multiple of 3 later
+    last = Layout.packed(
+        [130], marked=[[3]], start=FARTHEST - 130
+    )  # as many as there are, a multiple of 3 later
     assert (FARTHEST - 132) % 3 == 0
     one, other = (plan(pattern, layout, heads=1).arrays for layout in (first, last))
     for name in ("q_rows", "k_rows", "entry_start", "entries", "masks"):
@@ -78,5 +82,7 @@ def test_more_rows_than_can_be_numbered_are_refused() -> None:
     row = Layout.packed([1])
     columns = (np.broadcast_to(column, MOST_ROWS + 1) for column in row.sites._columns)
     many = Layout(Site(*columns), row.lengths)
-    with pytest.raises(InputError, match="`queries` must be of at most 2,147,483,647 rows, but is 2147483648"):
+    with pytest.raises(
+        InputError, match="`queries` must be of at most 2,147,483,647 rows, but is 2147483648"
+    ):
         _plan.__wrapped__(Full(), many, many, 1, None)  # the cache would first hash all the rows

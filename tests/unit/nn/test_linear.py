@@ -180,10 +180,9 @@ def test_what_would_lead_outside_a_tensor_is_refused(core: ModuleType, int8: boo
         for what, fault in faults.items():
             if (name, what) == ("x", "shorter"):
                 continue  # then all others are longer, which the next lines try
-            with pytest.raises((InputError, ValueError), match="must"):
+            with pytest.raises(InputError, match=f"`{name}` must|`into` must"):
                 core.linear(**(given | {name: fault}), gelu=False)
-                raise AssertionError(f"accepted: {name} {what}")
-    with pytest.raises(InputError, match="`into` must be .* in rows apart from each other"):
+    with pytest.raises(InputError, match=r"`into` must be .* in rows apart from each other"):
         core.linear(**(given | {"into": torch.empty(1, 6).expand(5, 6)}), gelu=False)
     freed = torch.randn(5, 8)
     freed.untyped_storage().resize_(0)
