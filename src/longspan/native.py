@@ -183,10 +183,12 @@ def _check_linear(
     x: Tensor, weight: Tensor, bias: Tensor | None, scales: Tensor | None, plus: Tensor | None, into: Tensor
 ) -> None:
     """Refuse what would lead the kernel outside of its tensors."""
-    outputs, inputs = weight.shape if weight.dim() == 2 else (-1, -1)
+    stored = torch.float32 if scales is None else torch.int8
+    if weight.dtype is not stored or weight.dim() != 2 or not weight.is_contiguous() or not weight.is_cpu:
+        value = f"{weight.dtype} of shape {tuple(weight.shape)} and strides {weight.stride()}"
+        raise bad("weight", f"a contiguous matrix of {stored} on the CPU", value)
+    outputs, inputs = weight.shape
     width, rows = (outputs,), (len(x), outputs)
-    if weight.dtype is not (torch.float32 if scales is None else torch.int8) or not weight.is_contiguous():
-        raise bad("weight", "contiguous, float32 or with scales int8", f"{weight.dtype} {weight.stride()}")
     if not _are_rows(x, (len(x), inputs)):
         raise _unreadable("x", x, (len(x), inputs))
     if not _are_rows(into, rows) or (len(x) > 1 and into.stride(0) < outputs):
