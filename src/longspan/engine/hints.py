@@ -55,7 +55,7 @@ def _farthest(pattern: Pattern, queries: Site, keys: Site) -> int | None:
     farthest = -1
     for row in rows:
         query, near = queries[row : row + 1], keys.document == queries.document[row]
-        found = np.broadcast_to(pattern.count(query, keys[near]), np.count_nonzero(near)) > 0
+        found = np.broadcast_to(pattern.count(query, keys[near]), (int(np.count_nonzero(near)),)) > 0
         distance = np.abs(keys.position[near][found].astype(np.int64) - query.position[0])
         farthest = max(farthest, int(distance.max(initial=-1)))
     return None if farthest < 0 else farthest
