@@ -176,7 +176,7 @@ def view(x: Tensor) -> View:
 
 def held(x: Tensor) -> int:
     """How many elements the memory of x holds from its first one on."""
-    return x.untyped_storage().nbytes() // x.itemsize - x.storage_offset()
+    return x.untyped_storage().nbytes() // x.itemsize - int(x.storage_offset())
 
 
 def _check_linear(

@@ -28,11 +28,11 @@ def attended() -> Callable[[], list[Tensor]]:
     """Forward and backward, with a tile for each few rows and with long lists."""
     rows = Layout.packed([ROWS], marked=[[0]])
     plans = [plan(pattern, rows, heads=4) for pattern in (Window(64) | GlobalTokens(), Full())]
-    inputs = [torch.randn(ROWS, 4, 64, requires_grad=True) for _ in "qkv"]
+    q, k, v = (torch.randn(ROWS, 4, 64, requires_grad=True) for _ in "qkv")
 
     def work() -> list[Tensor]:
-        outputs = [attention(*inputs, made, backend="native") for made in plans]
-        return [*outputs, *torch.autograd.grad(outputs[0].sum(), inputs)]
+        outputs = [attention(q, k, v, made, backend="native") for made in plans]
+        return [*outputs, *torch.autograd.grad(outputs[0].sum(), (q, k, v))]
 
     return work
 
@@ -84,7 +84,9 @@ def same(found: list[Tensor], expected: list[Tensor]) -> bool:
 
 def outcomes() -> list[list[str]]:
     """What happens with more and more memory, to either work."""
-    ctypes.CDLL(None).mallopt(-3, 1 << 16)  # M_MMAP_THRESHOLD: what is freed goes back to the system
+    libc = ctypes.CDLL(None)
+    libc.mallopt(-8, 1)  # M_ARENA_MAX: no thread leaves room behind
+    libc.mallopt(-3, 1 << 16)  # M_MMAP_THRESHOLD: what is freed goes back to the system
     found = []
     for make in (attended, multiplied):
         work = make()

@@ -69,7 +69,8 @@ def multiplied() -> Tensor:
     layer = Linear(512, 512)
     with torch.no_grad():
         layer.weight.copy_(x[:512])
-        return torch.nn.functional.gelu(layer(x)) + QuantizedLinear(layer)(x)
+        product: Tensor = torch.nn.functional.gelu(layer(x)) + QuantizedLinear(layer)(x)
+    return product
 
 
 def encoded() -> Tensor:

@@ -1,6 +1,7 @@
 """Sizes beyond 32 bits: offsets into tensors, positions near the last one, more rows than can be numbered."""
 
 import mmap
+from typing import Any
 
 import numpy as np
 import pytest
@@ -44,9 +45,9 @@ def test_attention_reads_rows_that_lie_gigabytes_apart(sparse: Tensor) -> None:
     far = [far_apart(sparse, x, 64 * i) for i, x in enumerate(near)]
     results = []
     for q, k, v, grad in (near, far):
-        inputs = [x.detach().requires_grad_() for x in (q, k, v)]
-        out = attention(*inputs, made, backend="native")
-        results.append([out, *torch.autograd.grad(out, inputs, grad)])
+        a, b, c = (x.detach().requires_grad_() for x in (q, k, v))
+        out = attention(a, b, c, made, backend="native")
+        results.append([out, *torch.autograd.grad(out, (a, b, c), grad)])
     for expected, found in zip(*results, strict=True):
         assert torch.equal(found, expected)
 
@@ -80,7 +81,7 @@ def test_the_last_positions_are_planned_as_the_first(pattern: Pattern) -> None:
 
 def test_more_rows_than_can_be_numbered_are_refused() -> None:
     row = Layout.packed([1])
-    columns = (np.broadcast_to(column, MOST_ROWS + 1) for column in row.sites._columns)
+    columns: list[Any] = [np.broadcast_to(column, MOST_ROWS + 1) for column in row.sites._columns]
     many = Layout(Site(*columns), row.lengths)
     with pytest.raises(
         InputError, match="`queries` must be of at most 2,147,483,647 rows, but is 2147483648"
