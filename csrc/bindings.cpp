@@ -20,7 +20,7 @@ constexpr int ARRAYS = 0 LS_PLAN_ARRAYS(ARRAY);
 #undef ARRAY
 
 typedef std::array<int64_t, 2 * ARRAYS> PlanNumbers;  // the addresses of all arrays, then their lengths
-typedef std::array<int64_t, 4> ViewNumbers;           // address, then strides
+typedef std::array<int64_t, 5> ViewNumbers;           // address, strides, then how many elements lie there
 typedef std::array<int64_t, 4> TermNumbers;           // addresses of relative, content and table; number of labels
 
 template <class T>
@@ -28,7 +28,19 @@ T* pointer(int64_t address) {
     return reinterpret_cast<T*>(address);
 }
 
-ls_view view(const ViewNumbers& v) { return {pointer<void>(v[0]), v[1], v[2], v[3]}; }
+// A view of (rows, heads, dim) elements, none of which lies outside its memory.
+ls_view view(const char* name, const ViewNumbers& v, int64_t rows, int64_t heads, int64_t dim) {
+    const int64_t sizes[] = {rows, heads, dim};
+    int64_t last = 0;
+    bool fits = v[0] != 0;
+    for (int i = 0; i < 3; i++) {
+        int64_t span;
+        fits &= v[i + 1] >= 0 && !__builtin_mul_overflow(sizes[i] - 1, v[i + 1], &span) && !__builtin_add_overflow(last, span, &last);
+    }
+    if (rows > 0 && heads > 0 && dim > 0 && (!fits || last >= v[4]))
+        throw std::invalid_argument("`" + std::string(name) + "` must lie in memory, but parts of it do not.");
+    return {pointer<void>(v[0]), v[1], v[2], v[3]};
+}
 
 ls_plan plan(const PlanNumbers& numbers) {
     ls_plan p;
@@ -58,7 +70,9 @@ std::vector<std::tuple<std::string, int, int>> plan_arrays() {
 
 ls_problem problem(const PlanNumbers& numbers, const ViewNumbers& q, const ViewNumbers& k, const ViewNumbers& v, int dtype, int dim,
                    double scale, const TermNumbers& terms, double dropout, uint64_t seed, int threads) {
-    ls_problem p = {plan(numbers), view(q), view(k), view(v), dtype, dim, float(scale), pointer<const float>(terms[0]),
+    const ls_plan arrays = plan(numbers);
+    const int64_t queries = arrays.queries, keys = arrays.keys, heads = arrays.heads;
+    ls_problem p = {arrays, view("q", q, queries, heads, dim), view("k", k, keys, heads, dim), view("v", v, keys, heads, dim), dtype, dim, float(scale), pointer<const float>(terms[0]),
                     pointer<const float>(terms[1]), pointer<const float>(terms[2]), terms[3], dropout, seed, threads};
     if (const char* wrong = ls_check(&p)) throw std::invalid_argument(wrong);
     return p;
@@ -67,6 +81,7 @@ ls_problem problem(const PlanNumbers& numbers, const ViewNumbers& q, const ViewN
 void succeed(int code, const std::string& target) {
     if (code == 1) throw std::bad_alloc();
     if (code == 2) throw std::invalid_argument("the target '" + target + "' is not compiled in or not supported by this CPU");
+    if (code == 3) throw std::invalid_argument("`plan` must not let documents share a key where gradients are needed, but does.");
 }
 
 void forward(const PlanNumbers& numbers, const ViewNumbers& q, const ViewNumbers& k, const ViewNumbers& v, int dtype, int dim,
@@ -82,7 +97,8 @@ void backward(const PlanNumbers& numbers, const ViewNumbers& q, const ViewNumber
               const ViewNumbers& out, int64_t lse, const ViewNumbers& grad_out, int64_t grad_lse, std::array<int64_t, 6> gradients) {
     ls_problem p = problem(numbers, q, k, v, dtype, dim, scale, terms, dropout, seed, threads);
     auto floats = [&](int i) { return pointer<float>(gradients[i]); };
-    ls_gradient g = {pointer<const float>(lse), view(out), view(grad_out), pointer<const float>(grad_lse),
+    const int64_t queries = p.plan.queries, heads = p.plan.heads;
+    ls_gradient g = {pointer<const float>(lse), view("out", out, queries, heads, dim), view("grad_out", grad_out, queries, heads, dim), pointer<const float>(grad_lse),
                      floats(0), floats(1), floats(2), floats(3), floats(4), floats(5)};
     succeed(ls_backward(&p, &g, target.c_str()), target);
 }
@@ -90,6 +106,7 @@ void backward(const PlanNumbers& numbers, const ViewNumbers& q, const ViewNumber
 // Addresses of x, weights, scales, bias, plus and y; then row strides of x, plus and y, and the rows, inputs and outputs.
 void linear(const std::array<int64_t, 6>& at, const std::array<int64_t, 6>& n, int act, int threads, const std::string& target) {
     auto floats = [&](int i) { return pointer<const float>(at[i]); };
+    if (n[3] > 0 && n[5] > 0 && (!at[5] || (n[4] > 0 && (!at[0] || !at[1])))) throw std::invalid_argument("`x`, `weight` and `into` must lie in memory, but one does not.");
     ls_layer layer = {floats(0), pointer<const void>(at[1]), floats(2), floats(3), floats(4), pointer<float>(at[5]),
                       n[0], n[1], n[2], n[3], n[4], n[5], act, threads};
     succeed(ls_linear(&layer, target.c_str()), target);

@@ -1,4 +1,6 @@
 // Whether a problem is well formed. The library builds plans, but operators can be called with any tensors.
+#include <vector>
+
 #include "longspan.h"
 
 namespace {
@@ -20,6 +22,22 @@ bool tiles_in(const int32_t* rows, int64_t tiles, int64_t limit) {
             gap |= i > 0 && rows[i] >= 0 && rows[i - 1] < 0;
         }
     return low >= -1 && high < limit && !gap;
+}
+
+// A row that no tile holds would never be written, and one that two hold would be written twice at once.
+bool each_once(const ls_plan& p) {
+    std::vector<int32_t> holder(p.queries, -1);  // the last class that holds a row
+    for (int32_t c = 0; c < p.classes; c++) {
+        int64_t count = 0;
+        for (int64_t i = int64_t(p.class_start[c]) * LS_TILE; i < int64_t(p.class_start[c + 1]) * LS_TILE; i++) {
+            if (p.q_rows[i] < 0) continue;
+            if (holder[p.q_rows[i]] == c) return false;
+            holder[p.q_rows[i]] = c;
+            count++;
+        }
+        if (count != p.queries) return false;
+    }
+    return true;
 }
 
 bool labels_in(const ls_plan& p, int64_t entry, int64_t list) {
@@ -49,6 +67,7 @@ extern "C" const char* ls_check(const ls_problem* problem) {
     if (!sorted(p.class_start, p.classes, p.q_tiles)) return "class_start is not an ascending cut of the query tiles";
     if (!sorted(p.entry_start, p.q_tiles, p.n_entries)) return "entry_start is not an ascending cut of the entries";
     if (!tiles_in(p.q_rows, p.q_tiles, p.queries)) return "q_rows names a query that does not exist";
+    if (!each_once(p)) return "the query tiles of a class do not hold each query once";
     if (!tiles_in(p.k_rows, p.k_tiles, p.keys)) return "k_rows names a key that does not exist";
     for (int64_t e = 0; e < p.n_entries; e++) {
         const int32_t* entry = p.entries + e * 4;

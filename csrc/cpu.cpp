@@ -5,10 +5,12 @@
 #include "longspan.h"
 
 #if defined(__x86_64__) && defined(__linux__)
+#include <sys/mman.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <cerrno>
 #include <csignal>
 #endif
 #if defined(__x86_64__)
@@ -33,22 +35,27 @@ bool has_avx512() { return false; }
 static bool advertises_amx() { return false; }
 #endif
 
-// Runs one AMX instruction in a child process, where a trap does no harm.
+// Runs one AMX instruction in a child process, where a trap does no harm. The child says in shared memory that it came through:
+// its exit status may go to somebody else, such as the system, where SIGCHLD is ignored, or another thread that reaps children.
 static int probe_amx() {
 #if defined(__x86_64__) && defined(__linux__)
-    pid_t child = fork();
-    if (child < 0) return 2;
+    void* page = mmap(nullptr, sizeof(int), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+    if (page == MAP_FAILED) return 2;
+    volatile int* works = static_cast<int*>(page);
+    const pid_t child = fork();
     if (child == 0) {
         signal(SIGILL, SIG_DFL);
         signal(SIGSEGV, SIG_DFL);
         syscall(SYS_arch_prctl, 0x1023, 18);  // ask the kernel for the tile registers
         __asm__ volatile(".byte 0xc4, 0xe2, 0x78, 0x49, 0xc0");  // tilerelease
+        *works = 1;
         _exit(0);
     }
-    int status = 0;
-    while (waitpid(child, &status, 0) < 0) {
+    while (child > 0 && waitpid(child, nullptr, 0) < 0 && errno == EINTR) {
     }
-    return WIFEXITED(status) && WEXITSTATUS(status) == 0 ? 1 : 2;
+    const int state = *works ? 1 : 2;
+    munmap(page, sizeof(int));
+    return state;
 #else
     return 2;
 #endif

@@ -104,6 +104,7 @@ struct Runs {
     std::vector<int32_t> start, class_run, run_of, repeat_of;
     std::vector<int32_t> low, high;  // the first key tile of each run, and the one after its last
     int64_t repeats = 0;
+    bool shared = false;  // two runs, or two places of a tile, hold the same key: its gradient would have two owners
 
     // Score terms collect their gradients over a whole head, so there all documents are one run.
     Runs(const ls_plan& plan, bool whole_heads)
@@ -118,7 +119,11 @@ struct Runs {
                 int32_t here = whole_heads ? 0 : row < 0 ? document : plan.q_sites[2 * int64_t(row)];
                 if (t == plan.class_start[c] || here != document) start.push_back(t);
                 document = here;
-                for (int64_t e = plan.entry_start[t]; e < plan.entry_start[t + 1]; e++) run[plan.entries[4 * e]] = int32_t(start.size()) - 1;
+                for (int64_t e = plan.entry_start[t]; e < plan.entry_start[t + 1] && row >= 0; e++) {
+                    const int32_t key = plan.entries[4 * e], present = int32_t(start.size()) - 1;
+                    shared |= run[key] >= 0 && run[key] != present && plan.k_rows[int64_t(key) * LS_TILE] >= 0;
+                    run[key] = present;
+                }
             }
             class_run.push_back(int32_t(start.size()));
             low.resize(start.size(), INT32_MAX), high.resize(start.size(), 0);
@@ -135,8 +140,14 @@ struct Runs {
             low[run[k]] = std::min(low[run[k]], int32_t(k)), high[run[k]] = int32_t(k + 1);
             const int32_t* rows = plan.k_rows + k * LS_TILE;
             bool repeats_rows = false;
-            for (int i = 0; i < LS_TILE && rows[i] >= 0; i++) repeats_rows |= owner[rows[i]] >= 0;
-            for (int i = 0; i < LS_TILE && rows[i] >= 0 && !repeats_rows; i++) owner[rows[i]] = int32_t(k);
+            for (int i = 0; i < LS_TILE && rows[i] >= 0; i++) {
+                repeats_rows |= owner[rows[i]] >= 0;
+                shared |= owner[rows[i]] >= 0 && run[owner[rows[i]]] != run[k];
+            }
+            for (int i = 0; i < LS_TILE && rows[i] >= 0 && !repeats_rows; i++) {
+                shared |= owner[rows[i]] == k;
+                owner[rows[i]] = int32_t(k);
+            }
             if (repeats_rows) repeat[k] = count[run[k]]++;
         }
         for (int32_t n : count) repeats = std::max<int64_t>(repeats, n);
@@ -253,6 +264,7 @@ int ls_backward(const ls_problem* problem, const ls_gradient* gradient, const ch
     if (!choice || !choice->supported()) return 2;
     const ls_plan& plan = problem->plan;
     const Runs runs(plan, problem->relative || problem->table);
+    if (runs.shared) return 3;
     const int64_t row = plan.heads * problem->dim;
     prefer_large_pages(gradient->dq, plan.queries * row * 4);
     clear(gradient->dk, plan.keys * row, problem->threads);

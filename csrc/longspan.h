@@ -6,7 +6,7 @@
 
 extern "C" {
 
-enum { LS_ABI = 5, LS_TILE = 64, LS_MAX_DIM = 1024 };
+enum { LS_ABI = 6, LS_TILE = 64, LS_MAX_DIM = 1024 };
 enum ls_dtype { LS_F32 = 0, LS_BF16 = 1, LS_F16 = 2 };
 
 // A (rows, heads, dim) tensor; strides count elements and may be anything.
@@ -91,7 +91,8 @@ typedef struct {
 int ls_abi(void);
 // Null if the problem is well formed, else what is wrong with it.
 const char* ls_check(const ls_problem* problem);
-// All return 0, or 1 if scratch memory could not be allocated (results are then undefined), or 2 for an unknown target.
+// All return 0, or 1 if scratch memory could not be allocated (results are then undefined), or 2 for an unknown target. ls_backward also returns
+// 3 if documents share a key, or a tile holds one twice: nothing is computed then.
 int ls_forward(const ls_problem* problem, const ls_result* result, const char* target);
 int ls_backward(const ls_problem* problem, const ls_gradient* gradient, const char* target);
 int ls_linear(const ls_layer* layer, const char* target);

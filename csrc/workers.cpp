@@ -6,8 +6,8 @@
 
 #include <atomic>
 #include <condition_variable>
+#include <exception>
 #include <mutex>
-#include <system_error>
 #include <thread>
 
 namespace longspan {
@@ -69,8 +69,8 @@ public:
             std::lock_guard<std::mutex> hold(lock);
             try {
                 for (; workers < threads - 1; workers++) std::thread([this] { serve(); }).detach();
-            } catch (const std::system_error&) {
-                // The workers that did start help.
+            } catch (const std::exception&) {
+                // No thread, or no memory for one: the workers that did start help.
             }
             job.next = jobs, jobs = &job;
             calls++;

@@ -1,5 +1,10 @@
 """What tests share."""
 
+import re
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
 import numpy as np
 import pytest
 
@@ -11,6 +16,25 @@ from longspan.layout import Layout
 from longspan.patterns.base import Pattern
 from longspan.shapes import IntArray
 from longspan.tasks.registry import TASKS, task_of
+
+
+@contextmanager
+def peak_growth() -> Iterator[list[float]]:
+    """A list that will hold by how many MB this process grew at most in the meantime."""
+
+    def read(name: str) -> int:
+        found = re.search(rf"{name}:\s*(\d+) kB", Path("/proc/self/status").read_text())
+        assert found is not None
+        return int(found[1])
+
+    grown: list[float] = []
+    try:
+        Path("/proc/self/clear_refs").write_text("5")  # forget the peak so far
+        before = read("VmRSS")
+    except OSError as error:
+        pytest.skip(f"the memory of this process cannot be watched: {error}")
+    yield grown
+    grown.append((read("VmHWM") - before) / 1024)
 
 
 def dense_counts(plan: Plan) -> IntArray:

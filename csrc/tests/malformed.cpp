@@ -26,6 +26,12 @@ bool set_label_tile(Case& c, bool ramp, int rank) {
     return put(c.plan.label_tiles, c.plan.entries[3] * 4096 + (ramp ? 64 : 77), rank);
 }
 
+// The last row of the first tile that has any becomes padding.
+bool drop_query(Case& c) {
+    const auto end = std::find(c.plan.q_rows.begin(), c.plan.q_rows.begin() + 64, -1);
+    return end != c.plan.q_rows.begin() && put(c.plan.q_rows, end - c.plan.q_rows.begin() - 1, -1);
+}
+
 const Fault faults[] = {
     {"head size 0", [](Case& c) { return c.problem.dim = 0, true; }},
     {"head size 1025", [](Case& c) { return c.problem.dim = 1025, true; }},
@@ -43,6 +49,8 @@ const Fault faults[] = {
     {"query too large", [](Case& c) { return put(c.plan.q_rows, 0, c.queries); }},
     {"query below -1", [](Case& c) { return put(c.plan.q_rows, 63, -2); }},
     {"query after padding", [](Case& c) { return c.plan.q_rows[1] >= 0 && put(c.plan.q_rows, 0, -1); }},
+    {"query twice", [](Case& c) { return c.plan.q_rows[1] >= 0 && put(c.plan.q_rows, 1, c.plan.q_rows[0]); }},
+    {"query missing", [](Case& c) { return drop_query(c); }},
     {"key too large", [](Case& c) { return put(c.plan.k_rows, 0, c.keys); }},
     {"key below -1", [](Case& c) { return put(c.plan.k_rows, 63, INT_MIN); }},
     {"key after padding", [](Case& c) { return c.plan.k_rows[1] >= 0 && put(c.plan.k_rows, 0, -1); }},

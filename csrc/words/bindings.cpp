@@ -22,7 +22,7 @@ nb::bytes bytes_of(const std::vector<T>& list) {
 }
 
 Counts count_words(nb::object sequence, int longest) {
-    if (longest < 1) throw std::invalid_argument("longest must be at least 1");
+    if (longest < 1 || longest > 1 << 16) throw std::invalid_argument("longest must be between 1 and 65536");
     const nb::tuple strings(sequence);  // which keeps them alive, whatever happens to the sequence meanwhile
     if (strings.size() >> 24) throw std::invalid_argument("there are too many texts for rows of 24 bits");
     std::vector<Text> texts;
@@ -66,6 +66,7 @@ nb::list stems_of(const nb::list& words) {
 nb::tuple merge_words(const Counts& counts, const nb::bytes& groups, int32_t number) {
     std::vector<int32_t> group_of(groups.size() / 4);
     if (groups.size() != 4 * counts.words.size()) throw std::invalid_argument("there must be one group for each word");
+    if (number < 0 || size_t(number) > counts.words.size()) throw std::invalid_argument("there must be at most as many groups as words");
     std::memcpy(group_of.data(), groups.data(), groups.size());
     for (int32_t group : group_of)
         if (group < 0 || group >= number) throw std::invalid_argument("a group is out of range");

@@ -1,5 +1,6 @@
 """The one door to the compiled core, longspan._native: how it is loaded, and how arrays become addresses."""
 
+import os
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
@@ -11,18 +12,22 @@ import numpy.typing as npt
 import torch  # before the core, which then shares torch's OpenMP threads
 from torch import Tensor
 
-from longspan.errors import bad
+from longspan.errors import InputError, bad
 from longspan.shapes import Matrix
 
-ABI = 5
+ABI = 6
 LARGEST_HEAD = 1024
 DTYPES = {torch.float32: 0, torch.bfloat16: 1, torch.float16: 2}
 
 View = tuple[int, ...]
-"""Address and strides of a tensor."""
+"""Address and strides of a tensor, and how many elements lie there."""
 Arguments = tuple[list[int], View, View, View, int, int, float, list[int], float, int, int, str]
 
 _target: ContextVar[str] = ContextVar("longspan_target", default="")  # empty: the best this CPU can run
+
+# A forked child has none of the threads that OpenMP started in its parent: torch would wait for them forever.
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=lambda: torch.set_num_threads(1))
 
 
 def core() -> ModuleType | None:
@@ -114,9 +119,10 @@ def linear(
     """into = act(x weight' + bias) + plus, where `act` is a number of csrc/longspan.h.
 
     With `scales` the weights are int8, times the scale of their row. Rows of float32, elements of a row side
-    by side; `weight` contiguous. The caller has checked shapes.
+    by side; `weight` contiguous.
     """
-    addresses = [address(t) for t in (x, weight, scales, bias, plus, into)]
+    _check_linear(x, weight, bias, scales, plus, into)
+    addresses = [0 if t is None else t.data_ptr() for t in (x, weight, scales, bias, plus, into)]
     strides = [0 if t is None else t.stride(0) for t in (x, plus, into)]
     sizes = [*strides, x.size(0), weight.size(1), weight.size(0)]
     load().linear(addresses, sizes, act, torch.get_num_threads(), _target.get())
@@ -125,9 +131,20 @@ def linear(
 def layer_norm(x: Tensor, weight: Tensor, bias: Tensor, eps: float, *, into: Tensor) -> None:
     """into = the rows of x, normalized; `into` may be x.
 
-    Rows of float32, elements of a row side by side. The caller has checked shapes.
+    Rows of float32, elements of a row side by side.
     """
-    addresses = [address(t) for t in (x, weight, bias, into)]
+    rows, width = tuple(x.shape), tuple(x.shape[1:])
+    for name, given, shape in (
+        ("x", x, rows),
+        ("weight", weight, width),
+        ("bias", bias, width),
+        ("into", into, rows),
+    ):
+        if x.dim() != 2 or not _are_rows(given, shape):
+            raise _unreadable(name, given, shape)
+    if len(x) > 1 and into.stride(0) < x.size(1):
+        raise _unreadable("into", into, rows)
+    addresses = [t.data_ptr() for t in (x, weight, bias, into)]
     sizes = [x.stride(0), into.stride(0), x.size(0), x.size(1)]
     load().layer_norm(addresses, sizes, eps, torch.get_num_threads(), _target.get())
 
@@ -167,10 +184,53 @@ def serves_linear(dtype: torch.dtype) -> bool:
 
 
 def address(x: Tensor | None) -> int:
-    """Where a tensor's first element lies; 0 for none."""
-    return 0 if x is None else x.data_ptr()
+    """Where the first element of a contiguous tensor lies; 0 for none."""
+    if x is None:
+        return 0
+    where, count = x.data_ptr(), x.numel()
+    if count and (not where or held(x) < count):
+        raise bad("tensor", "in memory", f"one of shape {tuple(x.shape)} whose memory was freed")
+    return where
 
 
 def view(x: Tensor) -> View:
-    """A tensor of any strides, as the core takes it."""
-    return (x.data_ptr(), *x.stride())
+    """A tensor of any strides, as the core takes it, which checks that it lies in its memory."""
+    return (x.data_ptr(), *x.stride(), held(x))
+
+
+def held(x: Tensor) -> int:
+    """How many elements the memory of x holds from its first one on."""
+    return x.untyped_storage().nbytes() // x.itemsize - int(x.storage_offset())
+
+
+def _check_linear(
+    x: Tensor, weight: Tensor, bias: Tensor | None, scales: Tensor | None, plus: Tensor | None, into: Tensor
+) -> None:
+    """Refuse what would lead the kernel outside of its tensors."""
+    stored = torch.float32 if scales is None else torch.int8
+    if weight.dtype is not stored or weight.dim() != 2 or not weight.is_contiguous() or not weight.is_cpu:
+        value = f"{weight.dtype} of shape {tuple(weight.shape)} and strides {weight.stride()}"
+        raise bad("weight", f"a contiguous matrix of {stored} on the CPU", value)
+    outputs, inputs = weight.shape
+    width, rows = (outputs,), (len(x), outputs)
+    if not _are_rows(x, (len(x), inputs)):
+        raise _unreadable("x", x, (len(x), inputs))
+    if not _are_rows(into, rows) or (len(x) > 1 and into.stride(0) < outputs):
+        raise _unreadable("into", into, rows)
+    if bias is not None and not _are_rows(bias, width):
+        raise _unreadable("bias", bias, width)
+    if plus is not None and not _are_rows(plus, rows):
+        raise _unreadable("plus", plus, rows)
+    if scales is not None and not _are_rows(scales, width):
+        raise _unreadable("scales", scales, width)
+
+
+def _are_rows(x: Tensor, shape: tuple[int, ...]) -> bool:
+    """Whether the core can read x as rows of this shape: float32, neighbors side by side."""
+    beside = shape[-1] <= 1 or x.stride()[-1] == 1
+    return x.shape == shape and x.dtype is torch.float32 and beside and x.is_cpu and not x.is_neg()
+
+
+def _unreadable(name: str, x: Tensor, shape: tuple[int, ...]) -> InputError:
+    value = f"{x.dtype} of shape {tuple(x.shape)} and strides {x.stride()} on {x.device}"
+    return bad(name, f"float32 of shape {shape} in rows apart from each other on the CPU", value)

@@ -1,5 +1,7 @@
 """The doctor's words, also on machines unlike this one."""
 
+import subprocess
+import sys
 from typing import Any
 from unittest.mock import Mock
 
@@ -54,6 +56,38 @@ def test_a_healthy_machine_is_told_so(report: dict[str, Any]) -> None:
 def test_amx_that_traps_is_warned_of(report: dict[str, Any]) -> None:
     report["cpu"]["amx"] = "traps"
     assert "advertised, but traps" in text(report)
+
+
+PROBE = """
+import os, signal, sys, threading, time
+signal.alarm(60)
+from longspan import native
+if sys.argv[1] == "ignored":
+    signal.signal(signal.SIGCHLD, signal.SIG_IGN)
+else:
+    if os.fork() == 0:  # something to wait for
+        time.sleep(60)
+    def reap():
+        while True:
+            os.waitpid(-1, 0)
+    threading.Thread(target=reap, daemon=True).start()
+    time.sleep(0.1)
+print(native.load().amx_state(), flush=True)
+os.kill(0, signal.SIGKILL)
+"""
+
+
+@pytest.mark.skipif(native.core() is None, reason="the native core is not built")
+@pytest.mark.parametrize("children", ["ignored", "reaped"])
+def test_amx_is_examined_where_somebody_else_takes_the_children(children: str) -> None:
+    found = subprocess.run(
+        [sys.executable, "-c", PROBE, children],
+        stdout=subprocess.PIPE,
+        timeout=90,
+        check=False,
+        start_new_session=True,
+    )
+    assert found.stdout.decode().strip() == native.load().amx_state()
 
 
 def test_a_wrong_result_is_called_wrong(report: dict[str, Any]) -> None:

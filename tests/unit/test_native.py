@@ -3,6 +3,7 @@
 import sys
 from collections.abc import Iterator
 
+import numpy as np
 import pytest
 import torch
 
@@ -48,3 +49,35 @@ def test_an_instruction_set_that_this_machine_lacks_is_refused() -> None:
         native.force_target("sse9"),
     ):
         pass
+
+
+def test_words_are_counted_for_sound_arguments_only() -> None:
+    postings = pytest.importorskip("longspan._postings", reason="the native core is not built")
+    counts = postings.count(["one two", "two"], 64)
+    assert len(counts.words) == 2
+    groups = np.array([0, 1], np.int32).tobytes()
+    counts.merge(groups, 2)
+    for group, number in (
+        (groups, -1),
+        (groups, 1),
+        (groups, 3),
+        (groups, 2**31 - 1),
+        (b"", 0),
+        (groups[:5], 2),
+    ):
+        with pytest.raises(ValueError, match="group"):
+            counts.merge(group, number)
+    for wrong in (np.array([0, -1], np.int32), np.array([0, 2**31 - 1], np.int32)):
+        with pytest.raises(ValueError, match="out of range"):
+            counts.merge(wrong.tobytes(), 2)
+    for longest in (0, -1, 2**31 - 1):
+        with pytest.raises(ValueError, match="longest must be"):
+            postings.count(["a"], longest)
+    for texts in ([1], [b"a"], [None], 3):
+        with pytest.raises(TypeError):
+            postings.count(texts, 64)
+    for words in ([1], [None]):
+        with pytest.raises(TypeError, match="must be a str"):
+            postings.stems(words)
+    assert postings.count(["\ud800a\U0010ffff"], 64).words == ["a"]
+    assert postings.count([], 64).merge(b"", 0) == (b"", b"")

@@ -7,6 +7,7 @@ import numpy as np
 import numpy.typing as npt
 
 from longspan.engine import tiling
+from longspan.engine.hints import advise
 from longspan.engine.labels import Labels, LabelTiles
 from longspan.engine.masks import Pairs, Pool, entries
 from longspan.engine.tiling import COLUMN, TILE, Tiles, low, pack, ragged
@@ -115,6 +116,7 @@ class _Builder:
             return np.zeros((6, 0), np.int64)
         reach = pattern.reach(q.spans(tiles))
         pairs = _pairs(q, tiles, keys, reach, max(pattern.step, 1))
+        advise(pattern, self.queries.sites, self.keys.sites, pairs.q.size)
         pair, mask, times = entries(pattern, q, keys.tiles, pairs, self.masks)
         pairs = Pairs(*(column[pair] for column in pairs))
         label = np.full(pair.size, -1)

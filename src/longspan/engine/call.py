@@ -8,8 +8,9 @@ from torch import Tensor
 
 from longspan.engine import reference
 from longspan.engine.backends import select
-from longspan.engine.backends.base import DTYPES, Problem, arithmetic
+from longspan.engine.backends.base import Problem, arithmetic
 from longspan.engine.backends.dense import decode
+from longspan.engine.checks import check_like, check_tensors
 from longspan.engine.dropout import Dropout
 from longspan.engine.operators import attend, direct
 from longspan.engine.plan import Plan, PlanArrays
@@ -82,7 +83,7 @@ def attention(
     >>> ls.attention(torch.zeros(4, 2, 3), x, x, plan)[:, 0, 0]
     tensor([0.5000, 1.0000, 2.0000, 2.5000])
     """
-    _check_tensors(q, k, v)
+    check_tensors(q, k, v)
     arrays = _arrays(plan, q)
     _check_rows(q, k, arrays)
     if v.shape != k.shape:
@@ -119,7 +120,7 @@ def attention_weights(
     tensor([[ 0,  1, -1],
             [ 1,  2,  3]])
     """
-    _check_tensors(q, k, k)
+    check_tensors(q, k, k)
     arrays = _arrays(plan, q)
     _check_rows(q, k, arrays)
     distinct, inverse = _row_numbers(rows, q).unique(return_inverse=True)
@@ -142,24 +143,6 @@ def attention_weights(
         arrays.k_positions.long()[key_rows].masked_fill(padding, -1),
     )
     return Weights(*(column.transpose(0, 1)[inverse] for column in columns))  # (H, R, K) -> (R, H, K)
-
-
-def _check_tensors(q: Tensor, k: Tensor, v: Tensor) -> None:
-    for name, x in (("q", q), ("k", k), ("v", v)):
-        if not isinstance(x, Tensor):
-            raise bad(name, "a tensor of shape (N, H, D)", type(x).__name__)
-        if x.dim() != 3:
-            raise bad(name, "of shape (N, H, D)", tuple(x.shape), "Lay the documents of a batch end to end.")
-        _check_like(name, x, q)
-    if q.dtype not in DTYPES:
-        raise bad("q", "float32, bfloat16, float16 or float64", q.dtype)
-
-
-def _check_like(name: str, x: Tensor, q: Tensor) -> None:
-    if x.dtype != q.dtype:
-        raise bad(name, f"of dtype {q.dtype} like `q`", x.dtype, f"Use {name}.to(q.dtype).")
-    if x.device != q.device:
-        raise bad(name, f"on {q.device} like `q`", str(x.device), f"Use {name}.to(q.device).")
 
 
 def _arrays(plan: Plan, q: Tensor) -> PlanArrays:
@@ -221,7 +204,7 @@ def _check_term(name: str, x: Tensor, shape: tuple[int, ...], q: Tensor) -> None
         letters = "(labels, heads, head size)" if len(shape) == 3 else "(heads, head size)"
         letters = "(labels, heads)" if name == "table" else letters
         raise bad(name, f"of shape {shape} = {letters}", tuple(x.shape))
-    _check_like(name, x, q)
+    check_like(name, x, q)
 
 
 def _row_numbers(rows: Iterable[int] | Tensor, q: Tensor) -> Tensor:

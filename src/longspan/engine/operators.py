@@ -8,6 +8,7 @@ from torch import Tensor
 
 from longspan.engine.backends import known, select
 from longspan.engine.backends.base import Problem, arithmetic
+from longspan.engine.checks import check_devices, check_problem, check_results, check_values
 from longspan.engine.plan import PlanArrays
 from longspan.errors import BackendError, bad
 
@@ -59,26 +60,18 @@ def _alone(tensors: Iterable[Tensor]) -> bool:
 
 def _problem(arguments: Arguments) -> tuple[Problem, str | None]:
     q, k, v, plan, *rest, backend = arguments
+    if len(plan) != len(PlanArrays._fields):
+        raise bad("plan", f"the {len(PlanArrays._fields)} arrays of a Plan", f"{len(plan)} tensors")
     return Problem(q, k, v, PlanArrays(*plan), *rest), backend or None
 
 
-def _checked(*arguments: Any) -> Arguments:
-    """The arguments, if their shapes fit together: an operator can be called with any tensors."""
-    problem, _ = _problem(arguments)
-    (rows, heads, size), keys = problem.q.shape, problem.k.shape[0]
-    problem.arrays.check(rows, keys, heads)
-    labels = next((len(x) for x in (problem.relative, problem.table) if x is not None), 0)
-    shapes = {
-        "k": (keys, heads, size),
-        "v": (keys, heads, size),
-        "relative": (labels, heads, size),
-        "content": (heads, size),
-        "table": (labels, heads),
-    }
-    for name, shape in shapes.items():
-        x = getattr(problem, name)
-        if x is not None and x.shape != shape:
-            raise bad(name, f"of shape {shape}", tuple(x.shape))
+def _checked(arguments: Arguments) -> Arguments:
+    """The arguments, if they fit together: an operator can be called with any tensors."""
+    problem, name = _problem(arguments)
+    check_problem(problem)
+    if select(problem, name).trusts_plans:
+        labels = next((len(x) for x in (problem.relative, problem.table) if x is not None), None)
+        check_values(problem.arrays, labels)
     return arguments
 
 
@@ -96,6 +89,7 @@ def _backward(
     grad_out: Tensor, grad_lse: Tensor | None, out: Tensor, lse: Tensor, *arguments: Any
 ) -> list[Tensor]:
     problem, backend = _problem(arguments)
+    check_results(problem, out, lse, grad_out, grad_lse)
     gradients = select(problem, backend).backward(problem, out, lse, grad_out, grad_lse)
     return [gradient for gradient in gradients if gradient is not None]
 
@@ -145,17 +139,24 @@ def _once(ctx: Any, *grads: Any) -> None:
     )
 
 
-def _fake_forward(q: Tensor, *others: Any) -> tuple[Tensor, Tensor]:
+def _fake_forward(*arguments: Any) -> tuple[Tensor, Tensor]:
+    """Shapes only, which are what q has; called for tensors of the device "meta" too."""
+    problem, _ = _problem(arguments)
+    check_devices(problem)
+    q = problem.q
     return q.new_empty(q.shape), q.new_empty(q.shape[:2], dtype=arithmetic(q.dtype))
 
 
-def _fake_backward(grad_out: Tensor, grad_lse: Any, out: Any, lse: Any, *arguments: Any) -> list[Tensor]:
+def _fake_backward(
+    grad_out: Tensor, grad_lse: Tensor | None, out: Tensor, lse: Tensor, *arguments: Any
+) -> list[Tensor]:
     problem, _ = _problem(arguments)
+    check_devices(problem, grad_out=grad_out, grad_lse=grad_lse, out=out, lse=lse)
     return [x.new_empty(x.shape) for x in _differentiable(problem)]
 
 
-_LIBRARY.impl("attend", lambda *a: _forward(*_checked(*a)), "CompositeExplicitAutograd")
-_LIBRARY.impl("attend_backward", lambda *a: _backward(*a[:4], *_checked(*a[4:])), "CompositeExplicitAutograd")
+_LIBRARY.impl("attend", lambda *a: _forward(*_checked(a)), "CompositeExplicitAutograd")
+_LIBRARY.impl("attend_backward", lambda *a: _backward(*a[:4], *_checked(a[4:])), "CompositeExplicitAutograd")
 torch.library.register_fake("longspan::attend", _fake_forward, lib=_LIBRARY)
 torch.library.register_fake("longspan::attend_backward", _fake_backward, lib=_LIBRARY)
 torch.library.register_autograd("longspan::attend", _operator_backward, setup_context=_save, lib=_LIBRARY)

@@ -23,6 +23,10 @@ GROUP = 6
 """Rows that the native kernel computes together: it trims a masked tile to the keys that a group needs."""
 
 
+MOST_ROWS = 2**31 - 1
+"""Row numbers are int32, and so are the numbers of tiles and entries; offsets into tensors have 64 bits."""
+
+
 class PlanArrays(NamedTuple):
     """A plan as the kernels see it: contiguous int32 tensors, masks int64."""
 
@@ -210,6 +214,8 @@ def _plan(pattern: Pattern, queries: Layout, keys: Layout, heads: int, labels: L
     for name, layout in (("queries", queries), ("keys", keys)):
         if not isinstance(layout, Layout):
             raise bad(name, "a Layout", layout, "For one document of n tokens write Layout.packed([n]).")
+        if layout.size > MOST_ROWS:
+            raise bad(name, f"of at most {MOST_ROWS:,} rows", layout.size, "Plan some documents at a time.")
     if queries.documents != keys.documents:
         raise bad(
             "keys",
@@ -231,6 +237,8 @@ def _length(array: Tensor) -> int:
 
 def _tensor(name: str, array: npt.NDArray[np.generic]) -> Tensor:
     dtype = np.int64 if array_format(name)[0] == torch.int64 else np.int32
+    if dtype == np.int32 and array.dtype.itemsize > 4 and array.size and array.max() > MOST_ROWS:
+        raise bad("plan", f"of at most {MOST_ROWS:,} tiles and entries", int(array.max()), "Plan fewer rows.")
     with torch.inference_mode(False):  # the plan is cached and may be trained with later
         return torch.from_numpy(np.array(array, dtype, order="C"))
 

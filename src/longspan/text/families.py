@@ -10,6 +10,7 @@ from tokenizers import AddedToken, Regex, Tokenizer, decoders, models, normalize
 
 from longspan.errors import InputError, bad, whole
 from longspan.formats.sentencepiece import MOST_PIECES, Kind, SentencePieceModel, read_model
+from longspan.text.guard import check_pieces
 
 Names = Mapping[str, str]
 Ids = Mapping[str, int]
@@ -74,7 +75,7 @@ def _roberta(files: Sequence[bytes], names: Names, options: Options) -> tuple[To
 
 def _bigbird(files: Sequence[bytes], names: Names, options: Options) -> tuple[Tokenizer, list[AddedToken]]:
     """The model's own normalization rules are not applied: transformers does not apply them either."""
-    model = read_model(files[0])
+    model = _model(files[0])
     pieces = [(piece.text, piece.score) for piece in model.pieces]
     unknown = (names["unk"], 0.0)
     unk_id = pieces.index(unknown) if unknown in pieces else 100
@@ -90,7 +91,7 @@ def _xlm_roberta(
     files: Sequence[bytes], names: Names, options: Options
 ) -> tuple[Tokenizer, list[AddedToken]]:
     """Four special tokens of fairseq replace the first three pieces; a mask comes last."""
-    model = read_model(files[0])
+    model = _model(files[0])
     first = [(names[role], 0.0) for role in ("bos", "pad", "eos", "unk")]
     pieces = [(piece.text, piece.score) for piece in model.pieces[3:]]
     vocabulary = [*first, *pieces, (names["mask"], 0.0)]
@@ -111,7 +112,7 @@ def _pegasus(
 
     Masks keep the ids of pretraining: transformers 5.18.0 may swap the two, or add one where there is none.
     """
-    model = read_model(files[0])
+    model = _model(files[0])
     offset = whole("offset", options.get("offset", offset), 0, most=MOST_PIECES)
     masks = [_content(options.get("mask_token_sent", "<mask_1>")), names["mask"]] if offset else []
     spare = [*filter(None, masks), *(f"<unk_{i}>" for i in range(2, offset))]
@@ -126,6 +127,12 @@ def _pegasus(
     tokenizer.pre_tokenizer = pre_tokenizers.Metaspace(replacement="▁", prepend_scheme="always", split=True)
     tokenizer.decoder = decoders.Metaspace(replacement="▁", prepend_scheme="always", split=True)
     return tokenizer, [AddedToken(name, normalized=False, special=True) for name in spare]
+
+
+def _model(data: bytes) -> SentencePieceModel:
+    model = read_model(data)
+    check_pieces(piece.text for piece in model.pieces)
+    return model
 
 
 def _matched_first(model: SentencePieceModel) -> list[AddedToken]:

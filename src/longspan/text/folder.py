@@ -9,8 +9,9 @@ from typing import Any
 from tokenizers import AddedToken, Tokenizer, normalizers, pre_tokenizers, processors
 
 from longspan.errors import InputError, bad
+from longspan.formats.files import inside
 from longspan.text.families import ANGLES, BRACKETS, FAMILIES, Family
-from longspan.text.guard import check_ids, check_regexes, guarded
+from longspan.text.guard import check_added, check_ids, check_json, check_parts, check_regexes, guarded
 
 ROLES = ("bos", "eos", "unk", "sep", "pad", "cls", "mask")
 MOST_BYTES = 128 << 20
@@ -47,17 +48,19 @@ def read_folder(path: str | Path, vocab_size: int | None = None) -> Source:
 
 def parse(text: str) -> Tokenizer:
     """The tokenizer that a tokenizer.json describes, its regexes checked."""
+    check_json(text)
     with guarded("Reading tokenizer.json"):
         backend = Tokenizer.from_str(text)
     backend.no_truncation()  # whatever the file says
     backend.no_padding()
+    check_parts(backend)
     check_regexes(backend)
     return backend
 
 
 def read_file(path: Path) -> bytes:
-    """The file's content, unless it is absurdly large."""
-    size = path.stat().st_size
+    """The file's content, unless it is absurdly large or a link that leads out of its folder."""
+    size = inside(path.parent, path.name).stat().st_size
     if size > MOST_BYTES:
         raise bad(path.name, f"at most {MOST_BYTES >> 20} MB long", f"{size >> 20} MB")
     return path.read_bytes()
@@ -84,7 +87,8 @@ def _home(path: Path) -> Path:
     first = modules[0].get("path") if modules and isinstance(modules[0], dict) else None
     if isinstance(first, str) and first:
         inner = PurePosixPath(first)
-        if inner.is_absolute() or ".." in inner.parts or "\\" in first or ":" in first:
+        odd = inner.is_absolute() or ".." in inner.parts or "\\" in first or ":" in first
+        if odd or not (path / inner).resolve().is_relative_to(path.resolve()):
             raise bad("modules.json", "naming folders inside the model's own", first)
         if any((path / inner / name).is_file() for name in files):
             return path / inner
@@ -147,14 +151,16 @@ def _from_vocabulary(
     names = {role: token.content for role, token in tokens.items()}
     with guarded(f"Reading {' and '.join(family.files)}"):
         backend, pieces = family.build([read_file(folder / name) for name in family.files], names, options)
+        check_parts(backend)
         declared = {int(index): _added(token) for index, token in options["added_tokens_decoder"].items()}
         _add(backend, [declared[index] for index in sorted(declared)], vocab_size)
         known = backend.get_vocab()
         needed = [tokens[role] for role in tokens if role in ("cls", "sep", *named) or names[role] in known]
         _add(backend, [*needed, *_extras(options)], vocab_size)
-        for piece in pieces:  # they come last: their flags win over those of the named tokens
+        for piece in pieces:
             piece.special = piece.special or piece.content in names.values()
-            backend.add_tokens([piece])
+        check_added(piece.content for piece in pieces)
+        backend.add_tokens(pieces)  # they come last: their flags win over those of the named tokens
         known = backend.get_vocab()
         backend.post_processor = family.template(
             names, {role: known[name] for role, name in names.items() if name in known}, options
@@ -180,13 +186,24 @@ def _family(folder: Path, options: Mapping[str, Any]) -> Family:
 
 
 def _add(backend: Tokenizer, tokens: list[AddedToken], vocab_size: int | None) -> None:
-    """Add tokens that are not yet special tokens, except those without a row in the model."""
+    """Add tokens that are not yet special tokens, except those without a row in the model.
+
+    All in one call: each call builds the library's automaton afresh, and it may have 100,000 tokens.
+    """
     special = {token.content for token in backend.get_added_tokens_decoder().values() if token.special}
+    room = None if vocab_size is None else vocab_size - backend.get_vocab_size()
+    chosen: list[AddedToken] = []
+    new: set[str] = set()
     for token in tokens:
-        new = backend.token_to_id(token.content) is None
-        beyond = new and vocab_size is not None and backend.get_vocab_size() >= vocab_size
-        if not beyond and token.content not in special:
-            backend.add_tokens([token])
+        if token.content in special:
+            continue
+        if backend.token_to_id(token.content) is None and token.content not in new:
+            if room is not None and len(new) >= room:
+                continue
+            new.add(token.content)
+        chosen.append(token)
+    check_added(token.content for token in chosen)
+    backend.add_tokens(chosen)
 
 
 def _named(options: Mapping[str, Any]) -> dict[str, AddedToken]:
@@ -222,8 +239,9 @@ def _read_json(path: Path, kind: type[Any] = dict) -> Any:
     """The JSON value of a file; without the file, an empty value."""
     if not path.is_file():
         return kind()
+    data = read_file(path)
     try:
-        value = json.loads(read_file(path))
+        value = json.loads(data)
     except (ValueError, RecursionError) as error:
         raise InputError(f"`{path.name}` must be JSON, but is not: {error}.") from None
     if not isinstance(value, kind):

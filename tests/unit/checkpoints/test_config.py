@@ -184,7 +184,7 @@ def junk(source: random.Random, depth: int = 2) -> Any:
 @given(seed=st.integers(0, 2**32))
 def test_any_config_is_translated_or_refused_by_name(seed: int) -> None:
     source = random.Random(seed)
-    for _ in range(100):  # of each of the profile's 50 examples
+    for _ in range(200):  # of each of the profile's 50 examples: 10,000 configs
         kind = source.choice(
             [*by_model_type(), *(family.own_type for family in all_families()), source.choice(JUNK)]
         )

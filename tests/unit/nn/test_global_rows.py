@@ -6,6 +6,7 @@ import torch
 from torch import Tensor
 
 from longspan.engine.labels import Labels
+from longspan.errors import FARTHEST
 from longspan.families.attention_spec import AttentionSpec
 from longspan.families.longformer.attention import (
     GlobalProjections,
@@ -103,3 +104,19 @@ def test_each_document_chooses_for_itself() -> None:
 
 def test_no_marked_rows_cost_nothing() -> None:
     assert GlobalRows.of(specs(Layout.packed([40])), HEADS, WIDTH) == GlobalRows(None, None)
+
+
+def test_positions_whose_product_with_the_heads_needs_more_than_32_bits_change_nothing(
+    attention: LongformerAttention,
+) -> None:
+    x, found = torch.randn(50, WIDTH).double(), []
+    for start in (0, FARTHEST - 50):
+        layout = Layout.packed([50], marked=[[0, 49]], start=start)
+        rows = GlobalRows.of(specs(layout), HEADS, WIDTH)
+        assert rows.few is not None
+        positions = rows.few.pairs.queries.sites.position
+        assert 0 <= positions.min() < positions.max() <= FARTHEST
+        assert np.unique(positions).size == 2 * HEADS  # each draws its own dropout
+        with torch.no_grad():
+            found.append(apart(attention.eval()).write(torch.zeros_like(x), x, rows))
+    assert torch.equal(*found)

@@ -11,8 +11,10 @@ from torch import Tensor
 from torch.nn import functional as F
 
 from longspan import native as compiled
+from longspan.errors import InputError
 from longspan.nn.activations import Activation
 from longspan.nn.linear import FUSED, Linear, native
+from longspan.nn.quantized import QuantizedLinear
 
 GELU = FUSED[F.gelu]
 SIZES = ((1, 1), (7, 13), (63, 5), (97, 31), (768, 25), (1543, 50), (3072, 24))
@@ -152,6 +154,51 @@ def test_weights_mapped_from_a_read_only_file_serve(core: ModuleType, tmp_path: 
     mapped = torch.from_file(str(tmp_path / "weight"), shared=False, size=1 + 97 * 31)[1:]
     layer.weight.data = mapped.view(31, 97)
     assert torch.equal(by_core(core, layer, x), expected)
+
+
+@pytest.mark.parametrize("int8", [False, True])
+def test_what_would_lead_outside_a_tensor_is_refused(core: ModuleType, int8: bool) -> None:
+    given = {
+        "x": torch.randn(5, 8),
+        "weight": torch.ones(6, 8, dtype=torch.int8 if int8 else torch.float32),
+        "bias": torch.randn(6),
+        "scales": torch.ones(6) if int8 else None,
+        "plus": torch.randn(5, 6),
+        "into": torch.empty(5, 6),
+    }
+    core.linear(**given, act=0)
+    for name, x in given.items():
+        if x is None:
+            continue
+        faults = {
+            "shorter": x[:-1],
+            "narrower": x[..., :-1],
+            "of another dtype": x.double(),
+            "of half the bytes": x.to(torch.bfloat16),
+            "of one more axis": x[None],
+            "apart": torch.stack([x, x], -1)[..., 0],
+            "negated": torch.complex(x.float(), x.float()).conj().imag,
+            "elsewhere": x.to("meta"),
+        }
+        for what, fault in faults.items():
+            if (name, what) == ("x", "shorter"):
+                continue  # then all others are longer, which the next lines try
+            with pytest.raises(InputError, match=f"`({name}|x|into)` must be"):
+                core.linear(**(given | {name: fault}), act=0)
+    with pytest.raises(InputError, match=r"`into` must be .* in rows apart from each other"):
+        core.linear(**(given | {"into": torch.empty(1, 6).expand(5, 6)}), act=0)
+    freed = torch.randn(5, 8)
+    freed.untyped_storage().resize_(0)
+    with pytest.raises(ValueError, match="must lie in memory"):
+        core.linear(**(given | {"x": freed}), act=0)
+
+
+def test_int8_layers_refuse_rows_of_another_width(core: ModuleType, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(compiled, "serves_linear", lambda dtype: True)
+    layer = QuantizedLinear(drawn(8, 6))
+    for x in (torch.randn(5, 7), torch.randn(5, 9), torch.randn(2, 3, 8)):
+        with pytest.raises(InputError, match="`x` must be"):
+            layer(x)
 
 
 def test_what_the_core_cannot_read_goes_to_torch() -> None:

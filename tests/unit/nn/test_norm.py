@@ -5,6 +5,7 @@ import torch
 from torch.nn import functional as F
 
 from longspan import native
+from longspan.errors import InputError
 from longspan.nn.norm import LayerNorm
 
 EPS = 1e-5
@@ -61,3 +62,14 @@ def test_what_the_core_cannot_read_goes_to_torch() -> None:
     with torch.no_grad():
         assert half(torch.randn(2, 6).bfloat16()).dtype == torch.bfloat16
     assert norm.to("meta")(torch.empty(2, 6, device="meta")).shape == (2, 6)
+
+
+@pytest.mark.skipif(native.core() is None, reason="the native core is not built")
+@pytest.mark.parametrize("name", ["x", "weight", "bias", "into"])
+def test_what_would_lead_the_core_out_of_its_memory_is_refused(name: str) -> None:
+    given = {"x": torch.ones(5, 6), "weight": torch.ones(6), "bias": torch.ones(6), "into": torch.ones(5, 6)}
+    native.layer_norm(**given, eps=EPS)
+    shape = given[name].shape
+    for wrong in (torch.ones(*shape[:-1], 7), torch.ones(shape).double(), torch.ones(6, 5, 2), torch.ones(3)):
+        with pytest.raises(InputError, match="must be"):
+            native.layer_norm(**(given | {name: wrong}), eps=EPS)

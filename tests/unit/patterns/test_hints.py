@@ -1,10 +1,13 @@
 """What patterns say of themselves to make plans fast agrees with what they count."""
 
-from dataclasses import replace
+import re
+from dataclasses import dataclass, replace
 
 import numpy as np
 import pytest
+import torch
 
+from longspan.engine.plan import plan
 from longspan.layout import Layout, Site
 from longspan.patterns import (
     BlockWindow,
@@ -14,11 +17,14 @@ from longspan.patterns import (
     GlobalBlocks,
     GlobalTokens,
     Pattern,
+    Reach,
+    SameTag,
     Spans,
     Strided,
     ToGlobal,
     Window,
 )
+from longspan.patterns.base import counts
 from longspan.shapes import BoolArray, IntArray
 from sweep import sweep
 from unit.patterns.places import PLACES
@@ -148,3 +154,45 @@ def test_longformers_local_rows_reach_the_window_and_the_marked_keys_only() -> N
     assert reach.hi[0][filled[0]].tolist() == [168]
     assert not filled[1].any()
     assert reach.landmarks.tolist() == [True, False]
+
+
+@dataclass(frozen=True, repr=False)
+class _Near(Pattern):
+    """A pattern as a newcomer writes it: `count` alone."""
+
+    radius: int
+
+    def count(self, q: Site, k: Site) -> IntArray:
+        return counts(np.abs(q.position - k.position) <= self.radius, q, k)
+
+
+@dataclass(frozen=True, repr=False)
+class _NearWithReach(_Near):
+    def reach(self, spans: Spans) -> Reach:
+        return Reach.of(spans, (spans.lo - self.radius, spans.hi + self.radius))
+
+
+LARGE = Layout.packed([8192])
+
+
+@pytest.mark.parametrize("pattern", [_Near(100), _Near(100) | GlobalTokens(), Causal() & _Near(100)])
+def test_a_pattern_that_plans_in_quadratic_time_is_told_what_to_write(pattern: Pattern) -> None:
+    hint = "def reach(self, spans): return Reach.of(spans, (spans.lo - 100, spans.hi + 100))"
+    with pytest.warns(UserWarning, match=f"_Near does not say how far it reaches.*{re.escape(hint)}"):
+        slow = plan(pattern, LARGE, heads=1).arrays
+    if pattern == _Near(100):  # what the warning says to write
+        fast = plan(_NearWithReach(100), LARGE, heads=1).arrays
+        assert all(torch.equal(a, b) for a, b in zip(slow, fast, strict=True))
+
+
+def test_a_pattern_that_sees_everything_is_not_told_a_distance() -> None:
+    with pytest.warns(UserWarning, match="If it sees only a part of each document, give it the method"):
+        plan(_Near(10**6), LARGE, heads=1)
+
+
+def test_short_documents_hinted_patterns_and_our_own_are_planned_in_silence() -> None:
+    plan(_Near(99), Layout.packed([4096]), heads=1)
+    plan(_Near(99), Layout.packed([100] * 1000), heads=1)
+    plan(_Near(99) & Window(200), LARGE, heads=1)
+    tags = {"part": np.zeros(LARGE.size, np.int32)}
+    plan(SameTag("part"), Layout.packed([LARGE.size], tags=tags), heads=1)

@@ -43,6 +43,10 @@ class Backend(Protocol):
     @property
     def name(self) -> str: ...
 
+    @property
+    def trusts_plans(self) -> bool:
+        """Whether it reads a plan's arrays without looking at what they say first."""
+
     def refuses(self, problem: Problem) -> list[str]:
         """Why it cannot solve this problem; empty if it can."""
 

@@ -14,6 +14,7 @@ class Dense:
     """Every pair of every head at once, whatever the pattern forbids."""
 
     name = "dense"
+    trusts_plans = True
 
     def refuses(self, problem: Problem) -> list[str]:
         reasons = []

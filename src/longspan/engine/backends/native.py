@@ -15,6 +15,7 @@ class Native:
     """Fused kernels, forward and backward: one pass over the plan's tiles, float32 inside."""
 
     name = "native"
+    trusts_plans = False
 
     def __init__(self) -> None:
         self._core = native.load()
@@ -32,7 +33,8 @@ class Native:
         return reasons
 
     def forward(self, problem: Problem) -> tuple[Tensor, Tensor]:
-        q, k, v, arrays, scale, *_, dropout, seed = problem
+        *_, arrays, scale, _, _, _, dropout, seed = problem
+        q, k, v = (x.resolve_neg() for x in problem[:3])
         out = torch.empty(q.shape, dtype=q.dtype)
         lse = torch.empty(q.shape[:2], dtype=torch.float32)
         terms = _float32(problem)
@@ -43,17 +45,18 @@ class Native:
     def backward(
         self, problem: Problem, out: Tensor, lse: Tensor, grad_out: Tensor, grad_lse: Tensor | None
     ) -> Gradients:
-        q, k, v, arrays, scale, *_, dropout, seed = problem
+        *_, arrays, scale, _, _, _, dropout, seed = problem
+        q, k, v, out, grad_out = (x.resolve_neg() for x in (*problem[:3], out, grad_out))
         terms = _float32(problem)
-        grad_lse = None if grad_lse is None else grad_lse.float().contiguous()
-        lse = lse.contiguous()
+        grad_lse = None if grad_lse is None else grad_lse.resolve_neg().contiguous()
+        lse = lse.resolve_neg().contiguous()
         products = (torch.empty(x.shape, dtype=torch.float32) for x in (q, k, v))
         inputs = (q, k, v, problem.relative, problem.content, problem.table)
         gradients = [*products, *(None if x is None else torch.zeros_like(x) for x in terms)]
         self._core.backward(
             *native.arguments(arrays, q, k, v, scale, terms, dropout, seed),
             native.view(out),
-            lse.data_ptr(),
+            native.address(lse),
             native.view(grad_out),
             native.address(grad_lse),
             [native.address(x) for x in gradients],
@@ -77,4 +80,4 @@ def _check_plan_arrays(compiled: list[tuple[str, int, int]]) -> None:
 def _float32(problem: Problem) -> list[Tensor | None]:
     """The terms as the kernels read them; they are small, so a copy costs nothing."""
     terms = (problem.relative, problem.content, problem.table)
-    return [None if x is None else x.detach().float().contiguous() for x in terms]
+    return [None if x is None else x.detach().resolve_neg().float().contiguous() for x in terms]

@@ -18,6 +18,7 @@ class Tiled:
     """Gathers rows into tiles, multiplies whole chunks of tiles, and masks only the tiles that need it."""
 
     name = "tiled"
+    trusts_plans = True
 
     def refuses(self, problem: Problem) -> list[str]:
         return [] if problem.q.dtype in DTYPES else [f"does not know {problem.q.dtype}"]

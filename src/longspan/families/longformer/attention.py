@@ -12,6 +12,7 @@ from longspan.engine.call import attention
 from longspan.engine.labels import Labels
 from longspan.engine.plan import Plan, plan
 from longspan.engine.terms import ScoreTable
+from longspan.errors import FARTHEST
 from longspan.families.attention_spec import AttentionSpec
 from longspan.layout import Layout
 from longspan.nn.attention import Biases, Dropping, fresh_dropout
@@ -62,7 +63,8 @@ def _absorbed(spec: AttentionSpec, rows: IntArray, heads: int, labels: Labels | 
         return None
     site = spec.keys.sites[np.repeat(rows, heads)]
     # The pattern reads no positions, dropout does: each head of a row gets its own, and drops other keys.
-    position = site.position * heads + np.tile(np.arange(heads, dtype=np.int32), rows.size)
+    position = site.position.astype(np.int64) * heads + np.tile(np.arange(heads), rows.size)
+    position = (position % (FARTHEST + 1)).astype(np.int32)
     queries = Layout(replace(site, position=position, last=position), spec.keys.lengths)
     by_head = None if labels is None else ByHead(labels, heads)
     pairs = plan(spec.pattern, queries, spec.keys, heads=1, labels=by_head)
