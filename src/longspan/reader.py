@@ -10,6 +10,7 @@ from longspan.builtin import ensure
 from longspan.checkpoints.load import load_model
 from longspan.embedder import Embedder
 from longspan.errors import InputError, bad
+from longspan.families.seq2seq.lm import Seq2SeqLM
 from longspan.formats.files import inside, read_json
 from longspan.lengthening.card import GENERATION, PROMPTS
 from longspan.nn.quantized import quantize
@@ -76,6 +77,9 @@ def load(
         log.warning("%s: %s", folder_or_name, note)
     prompts = _stated(loaded.folder, PROMPTS)
     has_decoder = loaded.model.backbone.config.has_decoder
+    generation = _stated(loaded.folder, GENERATION) if has_decoder else {}
+    if isinstance(loaded.model, Seq2SeqLM) and (told := summarize.unfollowed(loaded.config, generation)):
+        log.warning("%s: %s", folder_or_name, told)
     model = loaded.model if device is None else loaded.model.to(device)
     if precision == "int8":
         quantize(model)
@@ -87,7 +91,7 @@ def load(
         prompts=prompts.get("prompts"),
         default_prompt_name=prompts.get("default_prompt_name"),
         config=loaded.config,
-        generation=_stated(loaded.folder, GENERATION) if has_decoder else {},
+        generation=generation,
         **options,
     )
 
