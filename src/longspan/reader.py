@@ -1,6 +1,7 @@
 """Reader: a model, its tokenizer and a task, so that text goes in and answers come out."""
 
 from collections.abc import Iterable, Sequence
+from contextlib import nullcontext
 from pathlib import Path
 from typing import Any, Literal, Unpack, overload
 
@@ -8,11 +9,13 @@ import torch
 
 from longspan.builtin import ensure
 from longspan.checkpoints.load import load_model
+from longspan.checkpoints.save import GENERATION, PROMPTS
 from longspan.embedder import Embedder
 from longspan.errors import InputError, bad
 from longspan.families.seq2seq.lm import Seq2SeqLM
+from longspan.formats.atomic import settled
 from longspan.formats.files import inside, read_json
-from longspan.lengthening.card import GENERATION, PROMPTS
+from longspan.hub import local_folder
 from longspan.nn.quantized import quantize
 from longspan.pipeline.documents import Found
 from longspan.pipeline.inputs import PathLike, TextPair
@@ -61,23 +64,26 @@ def load(
         raise bad("precision", "None or 'int8'", precision, "Use dtype= for floating-point types.")
     Options().but(**options)  # a misspelled option is an error before anything is downloaded
     ensure(folder_or_name, local_files_only=local_files_only)
-    loaded = load_model(
-        folder_or_name,
-        None if task is None else task_named(task).name,
-        labels=labels,
-        dtype=dtype,
-        ignore_mismatched_sizes=ignore_mismatched_sizes,
-        revision=revision,
-        cache_dir=cache_dir,
-        token=token,
-        local_files_only=local_files_only,
-        trust_remote_code=trust_remote_code,
-    )
+    home = local_folder(folder_or_name)
+    with nullcontext() if home is None else settled(home):  # all its files are of one save
+        loaded = load_model(
+            folder_or_name,
+            None if task is None else task_named(task).name,
+            labels=labels,
+            dtype=dtype,
+            ignore_mismatched_sizes=ignore_mismatched_sizes,
+            revision=revision,
+            cache_dir=cache_dir,
+            token=token,
+            local_files_only=local_files_only,
+            trust_remote_code=trust_remote_code,
+        )
+        prompts = _stated(loaded.folder, PROMPTS)
+        has_decoder = loaded.model.backbone.config.has_decoder
+        generation = _stated(loaded.folder, GENERATION) if has_decoder else {}
+        words = _tokenizer(loaded.folder if tokenizer is None else tokenizer, loaded.model.config.vocab_size)
     for note in loaded.notes:
         log.warning("%s: %s", folder_or_name, note)
-    prompts = _stated(loaded.folder, PROMPTS)
-    has_decoder = loaded.model.backbone.config.has_decoder
-    generation = _stated(loaded.folder, GENERATION) if has_decoder else {}
     if isinstance(loaded.model, Seq2SeqLM) and (told := summarize.unfollowed(loaded.config, generation)):
         log.warning("%s: %s", folder_or_name, told)
     model = loaded.model if device is None else loaded.model.to(device)
@@ -85,7 +91,7 @@ def load(
         quantize(model)
     return Reader(
         model,
-        _tokenizer(loaded.folder if tokenizer is None else tokenizer, loaded.model.config.vocab_size),
+        words,
         labels=loaded.labels,
         problem=loaded.problem,
         prompts=prompts.get("prompts"),

@@ -10,7 +10,7 @@ import transformers
 from torch import Tensor
 
 from longspan.families.seq2seq.lm import Seq2SeqLM
-from longspan.generation.config import GenerationConfig
+from longspan.generation.config import GenerationConfig, tokens_of
 from longspan.generation.generate import generate
 from longspan.generation.logits_process import LogitsProcessor, warp_logits
 from longspan.generation.search import BeamSearch, Hypothesis
@@ -341,7 +341,7 @@ def test_rules_and_their_order_are_those_of_transformers() -> None:
         rules = peer._get_logits_processor(model, asked, 1, document.expand(len(written), -1))
         wanted = rules(torch.from_numpy(written), scores)
         config = GenerationConfig(**settings)
-        ours = LogitsProcessor(config, config.eos_token_id or (END,), document[0].numpy())
+        ours = LogitsProcessor(config, tokens_of(config.eos_token_id) or (END,), document[0].numpy())
         assert torch.equal(ours(scores.clone(), written), wanted), settings
 
 

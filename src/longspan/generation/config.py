@@ -62,7 +62,7 @@ class GenerationConfig:
     "Tokens that are never the first one, or the first after a forced one."
     renormalize_logits: bool = False
     "The probabilities of what is still allowed sum to 1 in every step."
-    eos_token_id: tuple[int, ...] | None = None
+    eos_token_id: int | tuple[int, ...] | None = None
     "Tokens that end a text; None: the model's."
     decoder_start_token_id: int | None = None
     "The token before the first; None: the model's."
@@ -166,6 +166,11 @@ class GenerationConfig:
 def _one_of(name: str, value: Any, known: tuple[Any, ...]) -> None:
     if not any(value is one or (isinstance(value, str) and value == one) for one in known):
         raise bad(name, f"one of {', '.join(map(repr, known))}", value)
+
+
+def tokens_of(value: int | tuple[int, ...] | None) -> tuple[int, ...]:
+    """The tokens of an option that is one, several or none."""
+    return tuple(_items(value))
 
 
 def _items(value: Any) -> Iterable[Any]:

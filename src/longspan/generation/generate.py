@@ -9,7 +9,7 @@ from torch import Tensor
 from longspan.errors import bad
 from longspan.families.seq2seq.lm import Seq2SeqLM
 from longspan.families.task_model import evaluating
-from longspan.generation.config import GenerationConfig
+from longspan.generation.config import GenerationConfig, tokens_of
 from longspan.generation.decoding import DecoderState
 from longspan.generation.logits_process import LogitsProcessor
 from longspan.generation.search import BeamSearch, Hypothesis, Sampler
@@ -62,7 +62,7 @@ def generate(
         return []
     assert config.max_new_tokens is not None
     most = layout.documents * max(config.num_beams, config.num_return_sequences) * config.max_new_tokens
-    eos = config.eos_token_id or (sizes.eos_id,)
+    eos = tokens_of(config.eos_token_id) or (sizes.eos_id,)
     start = sizes.start_id if config.decoder_start_token_id is None else config.decoder_start_token_id
     searches = {d: _search(config, start, eos, generator) for d in range(layout.documents)}
     rules = {d: LogitsProcessor(config, eos, words) for d, words in _documents(ids, layout, config)}

@@ -8,7 +8,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from longspan.generation.config import GenerationConfig
+from longspan.generation.config import GenerationConfig, tokens_of
 from longspan.shapes import IntArray
 
 NEVER = -torch.inf
@@ -69,7 +69,7 @@ class LogitsProcessor:
         if length == 0 and config.forced_bos_token_id is not None:
             scores = _only(scores, [config.forced_bos_token_id])
         if length + 1 == config.max_new_tokens and config.forced_eos_token_id is not None:
-            scores = _only(scores, config.forced_eos_token_id)
+            scores = _only(scores, tokens_of(config.forced_eos_token_id))
         return scores
 
     def _suppressed(self, scores: Tensor, length: int) -> Tensor:

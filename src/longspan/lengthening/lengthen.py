@@ -1,7 +1,5 @@
 """From a short model to a long one: the same weights, a sparse pattern, more positions, and a proof."""
 
-import os
-import shutil
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -10,13 +8,14 @@ import torch
 
 from longspan.checkpoints.load import LoadedModel, load_model
 from longspan.checkpoints.matching import DECODER, NoInit, is_tied, put, stored
-from longspan.checkpoints.save import save_model
+from longspan.checkpoints.save import CONFIG, is_reader_file, write_model
 from longspan.errors import bad, one_of, refused
 from longspan.families.base import ModelConfig
 from longspan.families.config import EncoderConfig
 from longspan.families.lengthening import Lengthening, Option, Short
 from longspan.families.registry import family_of, lengthenings
 from longspan.families.task_model import TaskModel
+from longspan.formats.atomic import replaced_files
 from longspan.lengthening.card import written_files
 from longspan.lengthening.decoders import GENERATION, config_of, decoder_positions, with_decoder
 from longspan.lengthening.positions import stretched
@@ -74,14 +73,10 @@ def lengthen(
 
 def _write(model: TaskModel, source: LoadedModel, place: Path, report: LengthenReport) -> None:
     """The model with all that belongs beside it, in place at once or not at all."""
-    temporary = place.with_name(f".{place.name}.{os.getpid()}.tmp")
-    try:
+    with replaced_files(place, owns=is_reader_file, last=CONFIG) as fresh:
         labels, extra = source.labels or None, _neutral(source.config)
-        save_model(model, temporary, labels=labels, problem=source.problem, extra=extra)
-        written_files(temporary, source.folder, model, report)
-        _move(temporary, place)
-    finally:
-        shutil.rmtree(temporary, ignore_errors=True)
+        write_model(model, fresh, labels=labels, problem=source.problem, extra=extra)
+        written_files(fresh, source.folder, model, report)
 
 
 def lengthened(
@@ -221,12 +216,3 @@ def _place(out: Path, *, force: bool) -> Path:
         repair = "Pass force=True (--force) to replace a model." if out.is_dir() else ""
         raise bad("out", "a new or empty folder", str(out), repair)
     return out
-
-
-def _move(temporary: Path, place: Path) -> None:
-    """Put the finished folder in the place of what was there, in one step for each."""
-    aside = temporary.with_suffix(".old")
-    if place.exists():
-        place.rename(aside)
-    temporary.rename(place)
-    shutil.rmtree(aside, ignore_errors=True)
