@@ -63,21 +63,29 @@ def replaced_files(folder: Path, *, owns: Owns, last: str) -> Iterator[Path]:
     folder = folder.expanduser().absolute()
     is_new = not folder.exists()
     folder.mkdir(parents=True, exist_ok=True)
+    try:
+        with temporary_folder(folder, f"{READY}-") as fresh, _telling_full(folder):
+            yield fresh
+            _commit(folder, fresh, owns, last)
+    except BaseException:
+        if is_new:
+            with suppress(OSError):  # another process has saved there, too
+                folder.rmdir()
+        raise
+
+
+@contextmanager
+def temporary_folder(parent: Path, prefix: str) -> Iterator[Path]:
+    """A new folder that is gone at the end, and with the next one of this prefix if the process is killed."""
     with ExitStack() as lock:
-        with _locked(folder):
-            _remove_dead(folder)
-            fresh = Path(mkdtemp(dir=folder, prefix=f"{READY}-"))
-            lock.enter_context(_locked(fresh, shared=True))
+        with _locked(parent):
+            _remove_dead(parent, prefix)
+            folder = Path(mkdtemp(dir=parent, prefix=prefix))
+            lock.enter_context(_locked(folder, shared=True))
         try:
-            with _telling_full(folder):
-                yield fresh
-                _commit(folder, fresh, owns, last)
-        except BaseException:
-            shutil.rmtree(fresh, ignore_errors=True)
-            if is_new:
-                with suppress(OSError):  # another process has saved there, too
-                    folder.rmdir()
-            raise
+            yield folder
+        finally:
+            shutil.rmtree(folder, ignore_errors=True)
 
 
 @contextmanager
@@ -170,9 +178,9 @@ def _files(folder: Path) -> Iterator[str]:
             yield path.name
 
 
-def _remove_dead(folder: Path) -> None:
+def _remove_dead(parent: Path, prefix: str) -> None:
     """Remove what killed processes were writing: a living one holds the lock."""
-    for path in folder.glob(f"{READY}-*"):
+    for path in parent.glob(f"{prefix}*"):
         with suppress(OSError, LongspanError), _locked(path, wait=0):
             shutil.rmtree(path, ignore_errors=True)
 
