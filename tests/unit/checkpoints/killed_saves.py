@@ -125,8 +125,8 @@ def trials(case: str, home: Path) -> None:
         save_new(trial)
         left = [path.name for path in trial.iterdir() if path.name.startswith(READY)]
         again = "new" if signature(trial) == signatures["new"] else "another"
-        found = {"others": others, "ours": ours, "kept": kept, "again": again, "left": left}
-        print(json.dumps({"case": case, "step": step} | found))
+        state = {"others": others, "ours": ours, "kept": kept, "again": again, "left": left}
+        print(json.dumps({"case": case, "step": step, **state}))
         shutil.rmtree(trial)
         step += stride
 
