@@ -1,14 +1,14 @@
 """Reader: a model, its tokenizer and a task, so that text goes in and answers come out."""
 
 from collections.abc import Iterable, Sequence
-from contextlib import nullcontext
+from contextlib import AbstractContextManager, nullcontext
 from pathlib import Path
 from typing import Any, Literal, Unpack, overload
 
 import torch
 
 from longspan.builtin import ensure
-from longspan.checkpoints.load import load_model
+from longspan.checkpoints.load import LoadedModel, load_model
 from longspan.checkpoints.save import GENERATION, PROMPTS
 from longspan.embedder import Embedder
 from longspan.errors import InputError, bad
@@ -64,8 +64,7 @@ def load(
         raise bad("precision", "None or 'int8'", precision, "Use dtype= for floating-point types.")
     Options().but(**options)  # a misspelled option is an error before anything is downloaded
     ensure(folder_or_name, local_files_only=local_files_only)
-    home = local_folder(folder_or_name)
-    with nullcontext() if home is None else settled(home):  # all its files are of one save
+    with _one_save(folder_or_name):
         loaded = load_model(
             folder_or_name,
             None if task is None else task_named(task).name,
@@ -79,13 +78,10 @@ def load(
             trust_remote_code=trust_remote_code,
         )
         prompts = _stated(loaded.folder, PROMPTS)
-        has_decoder = loaded.model.backbone.config.has_decoder
-        generation = _stated(loaded.folder, GENERATION) if has_decoder else {}
+        generation = _stated(loaded.folder, GENERATION) if loaded.model.backbone.config.has_decoder else {}
         words = _tokenizer(loaded.folder if tokenizer is None else tokenizer, loaded.model.config.vocab_size)
-    for note in loaded.notes:
+    for note in (*loaded.notes, *_unfollowed(loaded, generation)):
         log.warning("%s: %s", folder_or_name, note)
-    if isinstance(loaded.model, Seq2SeqLM) and (told := summarize.unfollowed(loaded.config, generation)):
-        log.warning("%s: %s", folder_or_name, told)
     model = loaded.model if device is None else loaded.model.to(device)
     if precision == "int8":
         quantize(model)
@@ -259,6 +255,20 @@ class Reader(Embedder):
         if verb is not None:
             return verb(*inputs, **options)
         return TASKS[self.task].run(self._pipeline(self.task), *inputs, **options)
+
+
+def _one_save(name: str | Path) -> AbstractContextManager[None]:
+    """Inside, all files of a local folder are of one save."""
+    home = local_folder(name)
+    return nullcontext() if home is None else settled(home)
+
+
+def _unfollowed(loaded: LoadedModel, generation: dict[str, Any]) -> list[str]:
+    """What to say of a folder's settings that have no effect."""
+    writes = isinstance(loaded.model, Seq2SeqLM)
+    settings = summarize.unfollowed(loaded.config, generation) if writes else {}
+    named = ", ".join(f"{name}={value!r:.80}" for name, value in settings.items())
+    return [f"Longspan has no such generation settings, so they have no effect: {named}."] if named else []
 
 
 def _stated(folder: Path, name: str) -> dict[str, Any]:

@@ -41,6 +41,7 @@ def generate(
     texts so far are returned.
 
     >>> from longspan.families.longformer.model import LongformerConfig
+    >>> from longspan.families.seq2seq.model import Seq2SeqConfig
     >>> from longspan.nn.heads import LMHead
     >>> sizes = {"vocab_size": 9, "width": 8, "layers": 2, "heads": 2, "feed_forward": 16}
     >>> tiny = LongformerConfig(**sizes, radius=3, token_types=0)

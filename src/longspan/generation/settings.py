@@ -14,7 +14,7 @@ TOTAL_LENGTHS = {"max_length": "max_new_tokens", "min_length": "min_new_tokens"}
 """Options of transformers that count the start token, too."""
 OPTIONS = frozenset({*NAMES, *TOTAL_LENGTHS})
 OLD_NAMES = ("force_bos_token_to_be_generated",)
-"""What BART's oldest files call `forced_bos_token_id`, the token being `bos_token_id`."""
+"""What the oldest files call `forced_bos_token_id`, the token being `bos_token_id`."""
 UNSUPPORTED: dict[str, Any] = {
     "constraints": None,
     "diversity_penalty": 0.0,

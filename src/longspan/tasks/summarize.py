@@ -108,10 +108,8 @@ def own_style(config: Mapping[str, Any], generation: Mapping[str, Any]) -> dict[
     stated: dict[str, Any] = {}
     for part in (config, _usual(config), generation):
         stated |= stated_options(part)
-    if stated.get("do_sample"):
-        stated.setdefault("top_k", TOP_K)
-    if stated.get("top_k") == 0:  # which is off, in files
-        del stated["top_k"]
+    top_k = stated.pop("top_k", TOP_K if stated.get("do_sample") else 0)
+    stated |= {"top_k": top_k} if top_k else {}  # in files 0 is off
     return stated if stated.keys() & STYLE else PAPERS | stated
 
 
@@ -122,11 +120,9 @@ def _usual(config: Mapping[str, Any]) -> Mapping[str, Any]:
     return usual if isinstance(usual, Mapping) else {}
 
 
-def unfollowed(config: Mapping[str, Any], generation: Mapping[str, Any]) -> str:
-    """The sentence that names what config.json and generation_config.json ask for in vain, or nothing."""
-    settings = without_effect({**config, **_usual(config)}, generation)
-    named = ", ".join(f"{name}={value!r:.80}" for name, value in settings.items())
-    return f"Longspan has no such generation settings, so they have no effect: {named}." if named else ""
+def unfollowed(config: Mapping[str, Any], generation: Mapping[str, Any]) -> dict[str, Any]:
+    """What config.json and generation_config.json ask for in vain."""
+    return without_effect({**config, **_usual(config)}, generation)
 
 
 def combined(
