@@ -1,6 +1,5 @@
 """Embedder: a model with its tokenizer gives vectors, whatever else it was made for."""
 
-import json
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Literal, Unpack, overload
@@ -10,10 +9,10 @@ import torch
 from torch import Tensor
 from torch.nn import functional as F
 
-from longspan.checkpoints.save import save_model
+from longspan.checkpoints.save import CONFIG, GENERATION, PROMPTS, is_reader_file, write_model
 from longspan.errors import bad, one_of
 from longspan.families.task_model import TaskModel
-from longspan.lengthening.card import GENERATION, PROMPTS
+from longspan.formats.atomic import as_json, replaced_files
 from longspan.nn.quantized import is_quantized
 from longspan.pipeline.inputs import prompts_by_name
 from longspan.pipeline.options import Options, ReadingOptions
@@ -171,16 +170,23 @@ class Embedder:
         return F.normalize(left) @ F.normalize(right).T
 
     def save(self, folder: str | Path) -> None:
-        """Write the model and the tokenizer, so that longspan.load and transformers can read them."""
-        labels = self.labels or None
-        save_model(self.model, folder, labels=labels, problem=self.problem, extra=self.config)
-        self.tokenizer.save(folder, token_types=self.model.config.reads_token_types(self.model.architecture))
-        if self.prompts:
-            stated = {"prompts": self.prompts, "default_prompt_name": self.default_prompt_name}
-            (Path(folder) / PROMPTS).write_text(json.dumps(stated, indent=2) + "\n", encoding="utf-8")
-        if self.generation:
-            text = json.dumps(self.generation, indent=2, ensure_ascii=False)
-            (Path(folder) / GENERATION).write_text(text + "\n", encoding="utf-8")
+        """Write the model and the tokenizer, so that longspan.load and transformers can read them.
+
+        They take the place of a model that is there, all files or none, even if the process is killed; files
+        that do not belong to it are kept.
+        """
+        labels, token_types = (
+            self.labels or None,
+            self.model.config.reads_token_types(self.model.architecture),
+        )
+        with replaced_files(Path(folder), owns=is_reader_file, last=CONFIG) as fresh:
+            write_model(self.model, fresh, labels=labels, problem=self.problem, extra=self.config)
+            self.tokenizer.write(fresh, token_types=token_types)
+            if self.prompts:
+                stated = {"prompts": self.prompts, "default_prompt_name": self.default_prompt_name}
+                (fresh / PROMPTS).write_text(as_json(stated))
+            if self.generation:
+                (fresh / GENERATION).write_text(as_json(self.generation))
 
     def __repr__(self) -> str:
         config, weight = self.model.config, next(self.model.parameters())

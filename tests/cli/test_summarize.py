@@ -3,6 +3,7 @@
 import io
 import json
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -110,3 +111,31 @@ def test_mistakes_are_told_in_a_line(capsys: pytest.CaptureFixture[str]) -> None
         out, err = told(capsys, "docs/one.txt", "--model", "model", *wrong, status=2)
         assert message in err
         assert out == ""
+
+
+def test_options_of_generation_are_transformers(capsys: pytest.CaptureFixture[str]) -> None:
+    options: dict[str, Any] = {"repetition_penalty": 3.0, "encoder_no_repeat_ngram_size": 1}
+    options |= {"suppress_tokens": [9, 11], "renormalize_logits": True, "early_stopping": False}
+    expected = longspan.load("model").summarize(CORPUS[0], max_new_tokens=7, num_beams=2, **options)
+    plain = longspan.load("model").summarize(CORPUS[0], max_new_tokens=7, num_beams=2)
+    words = [
+        "--repetition-penalty",
+        "3",
+        "--encoder-no-repeat-ngram-size",
+        "1",
+        "--suppress-tokens",
+        "9",
+        "11",
+    ]
+    words += ["--renormalize-logits", "--no-early-stopping"]
+    out, _ = told(capsys, "docs/one.txt", *USUAL, *words, "--json")
+    assert json.loads(out)["results"][0]["summary_text"] == expected[0]["summary_text"]
+    assert expected != plain
+
+
+def test_what_is_sampled_depends_on_the_seed(capsys: pytest.CaptureFixture[str]) -> None:
+    draws = [
+        told(capsys, "docs/one.txt", *USUAL, "--do-sample", "--top-k", "40", "--seed", seed)[0]
+        for seed in ("1", "1", "2")
+    ]
+    assert draws[0] == draws[1] != draws[2]

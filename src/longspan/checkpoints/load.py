@@ -19,6 +19,7 @@ from longspan.families.keys import KeyTable, prefix_of
 from longspan.families.registry import all_families, is_own, read_config
 from longspan.families.schema import Raw, flag
 from longspan.families.task_model import TaskModel
+from longspan.formats.atomic import settled
 from longspan.formats.files import inside, read_json
 from longspan.formats.tensorflow import bundle_in
 from longspan.formats.weights import Weights, open_weights
@@ -65,6 +66,28 @@ def load_model(
     `where` goes to `hub.resolve` (revision, cache_dir, token, local_files_only, trust_remote_code=False).
     """
     folder = resolve(folder_or_name, **where)
+    with settled(folder):
+        return _load(
+            folder,
+            task,
+            labels=labels,
+            dtype=dtype,
+            pooling=pooling,
+            normalize=normalize,
+            ignore_mismatched_sizes=ignore_mismatched_sizes,
+        )
+
+
+def _load(
+    folder: Path,
+    task: str | None,
+    *,
+    labels: int | Sequence[str] | None,
+    dtype: str | torch.dtype | None,
+    pooling: str | None,
+    normalize: bool | None,
+    ignore_mismatched_sizes: bool,
+) -> LoadedModel:
     modules = read_modules(folder)
     place = modules.transformer if modules else folder
     raw = read_raw(place)

@@ -1,8 +1,6 @@
 """From a model to a folder: as Hugging Face's where that computes the same, else as a type of our own."""
 
-import json
-import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -12,7 +10,7 @@ from torch import Tensor
 from longspan.checkpoints.labels import written
 from longspan.checkpoints.load import has_own_dropout
 from longspan.checkpoints.matching import is_tied, pieces, stored
-from longspan.checkpoints.sentence_transformers import write_modules
+from longspan.checkpoints.sentence_transformers import is_module_file, write_modules
 from longspan.errors import bad
 from longspan.families.backbone import Backbone
 from longspan.families.base import BARE, OWN_CLASS, PRETRAINING, Family
@@ -20,11 +18,15 @@ from longspan.families.keys import KeyTable
 from longspan.families.registry import DECODER, READER, all_families, family_of, own_fields
 from longspan.families.schema import FIELDS, OWN, Raw
 from longspan.families.task_model import TaskModel
-from longspan.formats.weights import save_weights
+from longspan.formats.atomic import as_json, replaced_files
+from longspan.formats.weights import SHARD_BYTES, is_weights, save_weights
 from longspan.nn.heads import PoolingHead
 from longspan.nn.quantized import is_quantized
 from longspan.tasks.registry import task_of
+from longspan.text.tokenizer import is_tokenizer_file
 
+CONFIG, GENERATION = "config.json", "generation_config.json"
+PROMPTS = "config_sentence_transformers.json"
 _COMMON = {*FIELDS, OWN, READER, DECODER, "pad_token_id", "max_position_embeddings", "classifier_dropout"}
 """Fields that mean something else, or other values, in other families."""
 _LABELS = {"id2label", "label2id", "num_labels", "_num_labels", "problem_type"}
@@ -37,15 +39,42 @@ def save_model(
     labels: Sequence[str] | None = None,
     problem: str | None = None,
     extra: Raw | None = None,
-    shard_bytes: int = 5_000_000_000,
+    shard_bytes: int = SHARD_BYTES,
 ) -> None:
-    """Weights and config.json; `extra` is the one that it was loaded with, whose unknown fields are kept."""
+    """Weights and config.json, in the place of those that are there, all of them or none.
+
+    `extra` is the config.json that it was loaded with, whose unknown fields are kept.
+    """
+    with replaced_files(Path(folder), owns=is_model_file, last=CONFIG) as fresh:
+        write_model(model, fresh, labels=labels, problem=problem, extra=extra, shard_bytes=shard_bytes)
+
+
+def is_model_file(name: str) -> bool:
+    """Whether a file of that name is one of those that `write_model` writes."""
+    return name == CONFIG or is_weights(name) or is_module_file(name)
+
+
+def is_reader_file(name: str) -> bool:
+    """Whether a file of that name belongs to a model with its tokenizer and settings."""
+    return is_model_file(name) or is_tokenizer_file(name) or name in (PROMPTS, GENERATION)
+
+
+def write_model(
+    model: TaskModel | Backbone,
+    place: Path,
+    *,
+    labels: Sequence[str] | None = None,
+    problem: str | None = None,
+    extra: Raw | None = None,
+    shard_bytes: int = SHARD_BYTES,
+) -> None:
+    """The same into a folder without a model, which may be left half written."""
     if is_quantized(model):
         repair = "Save it without precision='int8'."
         raise bad("model", "of floating-point weights to be saved", "int8", repair)
     if not isinstance(model, TaskModel):
         model = TaskModel(model, PoolingHead(model.config.encoder.width), BARE)
-    place, raw, ending = Path(folder), dict(extra or {}), model.architecture
+    raw, ending = dict(extra or {}), model.architecture
     task, config = task_of(ending), model.backbone.config
     family, unused = family_of(config, raw), tuple[str, ...]()
     if family.why_not(config, ending):
@@ -59,9 +88,10 @@ def save_model(
         fields = family.write(config) | {"model_type": family.model_type}
     fields |= {"architectures": [class_name]} | _details(model, labels, problem, raw)
     save_weights(place, _tensors(model, table) | _unused(model, table, unused), shard_bytes=shard_bytes)
-    _write_json(place / "config.json", _kept(raw, ending, fields["model_type"]) | fields)
+    kept = _kept(raw, ending, fields["model_type"]) | fields
+    (place / CONFIG).write_text(as_json(dict(sorted(kept.items()))), encoding="utf-8")
     if isinstance(model.head, PoolingHead) and not config.has_decoder:
-        write_modules(place, model.head, model.config.width)
+        write_modules(place, model.head, model.config.width, min(model.config.positions, model.longest))
 
 
 def _class_name(model: TaskModel, family: Family, raw: Raw) -> str:
@@ -120,10 +150,3 @@ def _details(model: TaskModel, labels: Sequence[str] | None, problem: str | None
         usual = rate == model.config.dropout and model.head_dropout is None
         fields["classifier_dropout"] = None if usual else rate
     return fields
-
-
-def _write_json(path: Path, fields: Mapping[str, Any]) -> None:
-    """In one step, so that a crash leaves the old file or the new one."""
-    temporary = path.with_name(f".{path.name}.{os.getpid()}.tmp")
-    temporary.write_text(json.dumps(fields, indent=2, sort_keys=True) + "\n")
-    temporary.replace(path)

@@ -1,15 +1,16 @@
 """Folders of sentence-transformers: the files that say how tokens become one vector, read and written."""
 
-import json
 import re
 from pathlib import Path
 from typing import Any, NamedTuple
 
 from longspan.errors import bad, refused
+from longspan.formats.atomic import as_json
 from longspan.formats.files import inside, parse_json, read_json
 from longspan.nn.heads import POOLINGS, PoolingHead
 
-MODULES = "modules.json"
+MODULES, LIMITS = "modules.json", "sentence_bert_config.json"
+_MODULE_FILE = re.compile(r"\d{1,3}_(Pooling|Normalize)/config\.json", re.ASCII)
 _TYPE = re.compile(r"sentence_transformers\.(?:\w+\.){0,8}(\w+)", re.ASCII)
 _PATH = re.compile(r"\d{1,3}_\w{1,80}", re.ASCII)
 _MODES = {
@@ -19,8 +20,9 @@ _MODES = {
     "pooling_mode_mean_sqrt_len_tokens": "mean_sqrt_len_tokens",
     "pooling_mode_weightedmean_tokens": "weightedmean",
     "pooling_mode_lasttoken": "lasttoken",
-    "pooling_mode_salient_tokens": "sif",  # ours alone
 }
+_EARLIER = {"pooling_mode_salient_tokens": "sif"}
+"""What earlier versions of Longspan wrote, and sentence-transformers does not know."""
 
 
 class Modules(NamedTuple):
@@ -50,8 +52,11 @@ def read_modules(folder: Path) -> Modules | None:
     return Modules(places[0], _pooling(places[1]), len(kinds) == 3)
 
 
-def write_modules(folder: Path, head: PoolingHead, width: int) -> None:
-    """The files that tell sentence-transformers and its kin how our vectors are made."""
+def write_modules(folder: Path, head: PoolingHead, width: int, longest: int) -> None:
+    """The files that tell sentence-transformers and its kin how our vectors are made.
+
+    A pooling that only Longspan has is named there, and refused by them.
+    """
     kinds = ["Transformer", "Pooling", *(["Normalize"] if head.normalize else [])]
     listed = [
         {
@@ -62,12 +67,19 @@ def write_modules(folder: Path, head: PoolingHead, width: int) -> None:
         }
         for number, kind in enumerate(kinds)
     ]
-    for module in listed[1:]:
-        (folder / str(module["path"])).mkdir(parents=True, exist_ok=True)
-    modes = {mode: ours == head.pooling for mode, ours in _MODES.items()}
+    modes: dict[str, object] = {mode: ours == head.pooling for mode, ours in _MODES.items()}
+    if head.pooling not in _MODES.values():
+        modes = {"pooling_mode": head.pooling}
     pooling = {"word_embedding_dimension": width, **modes, "include_prompt": True}
-    (folder / "1_Pooling" / "config.json").write_text(json.dumps(pooling, indent=2) + "\n")
-    (folder / MODULES).write_text(json.dumps(listed, indent=2) + "\n")
+    (folder / "1_Pooling").mkdir()
+    (folder / "1_Pooling" / "config.json").write_text(as_json(pooling))
+    (folder / LIMITS).write_text(as_json({"max_seq_length": longest, "do_lower_case": False}))
+    (folder / MODULES).write_text(as_json(listed))
+
+
+def is_module_file(name: str) -> bool:
+    """Whether a file of that name says how vectors are made."""
+    return name in (MODULES, LIMITS) or _MODULE_FILE.fullmatch(name) is not None
 
 
 def _kind(module: dict[str, Any], path: Path) -> str:
@@ -100,7 +112,7 @@ def _pooling(place: Path) -> str:
         modes = stated if isinstance(stated, list) else [stated]
         chosen = ["first" if mode == "cls" else mode for mode in modes]
     else:
-        chosen = [ours for mode, ours in _MODES.items() if raw.get(mode) is True]
+        chosen = [ours for mode, ours in (_MODES | _EARLIER).items() if raw.get(mode) is True]
     if len(chosen) != 1 or chosen[0] not in POOLINGS:
         raise bad("pooling_mode", "one of cls, mean, max", chosen, f"Change {path.parent.name}/{path.name}.")
     return str(chosen[0])

@@ -22,7 +22,7 @@ def pull(arguments: argparse.Namespace) -> int:
     from longspan.builtin import ensure
     from longspan.hub import resolve
 
-    ensure(arguments.model)
+    ensure(arguments.model, thorough=True)
     print(resolve(arguments.model))
     return 0
 

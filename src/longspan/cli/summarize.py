@@ -12,6 +12,31 @@ if TYPE_CHECKING:
     from longspan.tasks.summarize import Summary
 
 BLANK = " \n"
+NUMBERS: dict[str, tuple[type[int] | type[float], str]] = {
+    "num_beams": (int, "beams of the search; 1: greedy, or sampling"),
+    "max_new_tokens": (int, "tokens of a summary at most"),
+    "min_new_tokens": (int, "tokens of a summary at least"),
+    "length_penalty": (float, "above 0: longer summaries, below 0: shorter ones"),
+    "repetition_penalty": (float, "above 1: words are repeated less"),
+    "encoder_repetition_penalty": (float, "above 1: more of the document's own words"),
+    "no_repeat_ngram_size": (int, "no n-gram of this size is written twice"),
+    "encoder_no_repeat_ngram_size": (int, "no n-gram of this size is copied from the document"),
+    "temperature": (float, "with --do-sample: below 1 is less random"),
+    "top_k": (int, "with --do-sample: from so many words"),
+    "top_p": (float, "with --do-sample: from the likeliest words of this probability"),
+    "min_p": (float, "with --do-sample: from words at least so likely, relative to the likeliest"),
+    "typical_p": (float, "with --do-sample: from the most typical words of this probability"),
+    "seed": (int, "with --do-sample: the same seed gives the same summary"),
+}
+FLAGS = {
+    "do_sample": "sample words from their probabilities",
+    "early_stopping": "stop as soon as as many summaries are finished as there are beams",
+    "renormalize_logits": "let the probabilities of what is allowed sum to 1 in every step",
+}
+TOKENS = {
+    "suppress_tokens": "tokens that are never written",
+    "begin_suppress_tokens": "tokens that are never written first",
+}
 
 
 def add_to(verbs: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
@@ -26,11 +51,17 @@ def add_to(verbs: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None
         "--model", metavar="MODEL", help="a folder or a name on the hub: LED, BART, BigBird-Pegasus"
     )
     verb.add_argument("--query", metavar="TEXT", help="what the summary is to say, put before each document")
-    verb.add_argument(
-        "--num-beams", type=int, metavar="N", help="beams of the search (default: as the model has it)"
+    style = verb.add_argument_group(
+        "generation", "as transformers names and means them; the default is the model's own"
     )
-    verb.add_argument("--max-new-tokens", type=int, metavar="N", help="tokens of a summary at most")
-    verb.add_argument("--min-new-tokens", type=int, metavar="N", help="tokens of a summary at least")
+    for name, (kind, help_text) in NUMBERS.items():
+        style.add_argument(f"--{name.replace('_', '-')}", type=kind, metavar="N", help=help_text)
+    for name, help_text in FLAGS.items():
+        style.add_argument(
+            f"--{name.replace('_', '-')}", action=argparse.BooleanOptionalAction, help=help_text
+        )
+    for name, help_text in TOKENS.items():
+        style.add_argument(f"--{name.replace('_', '-')}", type=int, nargs="+", metavar="ID", help=help_text)
     verb.add_argument("--truncate", action="store_true", help="cut documents that are too long for the model")
     form = verb.add_mutually_exclusive_group()
     form.add_argument("--json", action="store_true", help="print JSON")
@@ -71,7 +102,7 @@ def run(arguments: argparse.Namespace) -> int:
 
 
 def _options(arguments: argparse.Namespace) -> dict[str, Any]:
-    names = ("num_beams", "max_new_tokens", "min_new_tokens", "query")
+    names = (*NUMBERS, *FLAGS, *TOKENS, "query")
     options = {name: getattr(arguments, name) for name in names if getattr(arguments, name) is not None}
     return options | {"overflow": "truncate" if arguments.truncate else "error"}
 

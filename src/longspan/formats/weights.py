@@ -1,17 +1,16 @@
-"""Weights on disk: opened without trust and without copies, saved whole or not at all."""
+"""Weights on disk: opened without trust and without copies, and saved as safetensors."""
 
-import json
 import os
 import re
 from collections.abc import Iterator, Mapping
 from itertools import pairwise
 from math import prod
 from pathlib import Path
-from types import MappingProxyType
 
 from torch import Tensor
 
 from longspan.errors import InputError, refused
+from longspan.formats.atomic import as_json
 from longspan.formats.files import inside, read_json
 from longspan.formats.part import Part, Shapes
 from longspan.formats.safetensors import open_safetensors
@@ -26,6 +25,8 @@ _PLACES = {
     "pytorch_model.bin": ".bin",
     "pytorch_model.bin.index.json": ".bin",
 }
+SHARD_BYTES = 5_000_000_000
+METADATA = {"format": "pt"}
 _WRITTEN = re.compile(r"model(-\d{5}-of-\d{5})?\.safetensors|model\.safetensors\.index\.json")
 
 
@@ -84,41 +85,25 @@ def _parts(folder: Path, name: str, suffix: str) -> list[Part]:
     return parts
 
 
-def save_weights(
-    folder: Path,
-    tensors: Mapping[str, Tensor],
-    *,
-    metadata: Mapping[str, str] = MappingProxyType({"format": "pt"}),
-    shard_bytes: int = 5_000_000_000,
-) -> None:
-    """Save tensors as safetensors, with an index if they fill several files; old and new never mix.
-
-    One file replaces another in one step. Shards replace others of the same name while there is no index:
-    if that is interrupted, the folder holds no weights, and opening it says so.
-    """
+def save_weights(folder: Path, tensors: Mapping[str, Tensor], *, shard_bytes: int = SHARD_BYTES) -> None:
+    """Write tensors as safetensors into a new folder, with an index if they fill several files."""
+    folder.mkdir(parents=True, exist_ok=True)
     _check_apart(tensors)
     groups = _groups(tensors, shard_bytes)
     names = [f"model-{i:05d}-of-{len(groups):05d}.safetensors" for i in range(1, len(groups) + 1)]
     shards = dict(zip(names if len(groups) > 1 else [ALONE], groups, strict=True))
-    folder.mkdir(parents=True, exist_ok=True)
-    temporary = {name: folder / f".{name}.{os.getpid()}.tmp" for name in [*shards, INDEX]}
-    try:
-        for name, group in shards.items():
-            _write_safetensors(temporary[name], group, metadata)
-        if len(shards) > 1:
-            _write_index(temporary[INDEX], shards)
-            if any((folder / name).exists() for name in shards):
-                (folder / INDEX).unlink(missing_ok=True)
-        for name, path in temporary.items():  # the index last: it makes the shards valid
-            if path.exists():
-                path.replace(folder / name)
-        _flush(folder)
-        for path in folder.iterdir():
-            if _WRITTEN.fullmatch(path.name) and path.name not in (shards if len(shards) == 1 else temporary):
-                path.unlink()
-    finally:
-        for path in temporary.values():
-            path.unlink(missing_ok=True)
+    for name, group in shards.items():
+        _write_safetensors(folder / name, group)
+    if len(shards) > 1:
+        size = sum(tensor.nbytes for group in groups for tensor in group.values())
+        homes = {name: shard for shard, group in shards.items() for name in group}
+        index = {"metadata": {"total_size": size}, "weight_map": dict(sorted(homes.items()))}
+        (folder / INDEX).write_text(as_json(index))
+
+
+def is_weights(name: str) -> bool:
+    """Whether a file of that name holds weights that `save_weights` has written."""
+    return _WRITTEN.fullmatch(name) is not None
 
 
 def _check_apart(tensors: Mapping[str, Tensor]) -> None:
@@ -153,28 +138,16 @@ def _groups(tensors: Mapping[str, Tensor], shard_bytes: int) -> list[dict[str, T
     return groups
 
 
-def _write_safetensors(path: Path, tensors: Mapping[str, Tensor], metadata: Mapping[str, str]) -> None:
+def _write_safetensors(path: Path, tensors: Mapping[str, Tensor]) -> None:
+    from safetensors import SafetensorError
     from safetensors.torch import save_file
 
     path.touch()
     mode = path.stat().st_mode  # safetensors would make the file private to the user
-    save_file({name: tensor.detach().contiguous() for name, tensor in tensors.items()}, path, dict(metadata))
-    path.chmod(mode)
-    _flush(path)
-
-
-def _write_index(path: Path, shards: Mapping[str, Mapping[str, Tensor]]) -> None:
-    size = sum(tensor.nbytes for group in shards.values() for tensor in group.values())
-    homes = {name: shard for shard, group in shards.items() for name in group}
-    index = {"metadata": {"total_size": size}, "weight_map": homes}
-    path.write_text(json.dumps(index, indent=2, sort_keys=True) + "\n")
-    _flush(path)
-
-
-def _flush(path: Path) -> None:
-    """Wait until the file or folder is on the disk."""
-    descriptor = os.open(path, os.O_RDONLY)
     try:
-        os.fsync(descriptor)
-    finally:
-        os.close(descriptor)
+        save_file({name: tensor.detach().contiguous() for name, tensor in tensors.items()}, path, METADATA)
+    except SafetensorError as error:  # which says in words what the system said
+        if code := re.search(r"(?:os error|code:) (\d+)", str(error)):
+            raise OSError(int(code[1]), os.strerror(int(code[1]))) from error
+        raise
+    path.chmod(mode)

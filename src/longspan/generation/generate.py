@@ -8,13 +8,13 @@ from torch import Tensor
 
 from longspan.errors import bad
 from longspan.families.seq2seq.lm import Seq2SeqLM
-from longspan.families.seq2seq.model import Seq2SeqConfig
 from longspan.families.task_model import evaluating
-from longspan.generation.config import GenerationConfig
+from longspan.generation.config import GenerationConfig, tokens_of
 from longspan.generation.decoding import DecoderState
-from longspan.generation.logits_process import process_logits
+from longspan.generation.logits_process import LogitsProcessor
 from longspan.generation.search import BeamSearch, Hypothesis, Sampler
 from longspan.layout import Layout
+from longspan.shapes import IntArray
 
 OnToken = Callable[[int, int], object]
 """Called with the number of a document and its next token; the document's text ends there if it is False."""
@@ -41,6 +41,7 @@ def generate(
     texts so far are returned.
 
     >>> from longspan.families.longformer.model import LongformerConfig
+    >>> from longspan.families.seq2seq.model import Seq2SeqConfig
     >>> from longspan.nn.heads import LMHead
     >>> sizes = {"vocab_size": 9, "width": 8, "layers": 2, "heads": 2, "feed_forward": 16}
     >>> tiny = LongformerConfig(**sizes, radius=3, token_types=0)
@@ -62,11 +63,14 @@ def generate(
         return []
     assert config.max_new_tokens is not None
     most = layout.documents * max(config.num_beams, config.num_return_sequences) * config.max_new_tokens
-    searches = {d: _search(config, sizes, generator) for d in range(layout.documents)}
+    eos = tokens_of(config.eos_token_id) or (sizes.eos_id,)
+    start = sizes.start_id if config.decoder_start_token_id is None else config.decoder_start_token_id
+    searches = {d: _search(config, start, eos, generator) for d in range(layout.documents)}
+    rules = {d: LogitsProcessor(config, eos, words) for d, words in _documents(ids, layout, config)}
     streams = {d: TokenStream(d, on_token) for d in searches}
     with evaluating(model):
         state = DecoderState(model, ids, model.with_global_first(layout) if global_first else layout, most)
-        _generate(state, searches, streams, config, sizes.eos_id, stop)
+        _generate(state, searches, streams, rules, stop)
     return [streams[d].results(search) for d, search in searches.items()]
 
 
@@ -74,18 +78,17 @@ def _generate(
     state: DecoderState,
     searches: Mapping[int, "BeamSearch | Sampler"],
     streams: Mapping[int, "TokenStream"],
-    config: GenerationConfig,
-    eos: int,
+    rules: Mapping[int, LogitsProcessor],
     stop: Callable[[], bool] | None,
 ) -> None:
     live = dict(searches)
     while live and not (stop is not None and stop()):
         scores, rows = state.step(live)
-        scores = scores.log_softmax(-1) if config.num_beams > 1 else scores
+        scores = scores.log_softmax(-1) if isinstance(next(iter(live.values())), BeamSearch) else scores
         sizes = [len(search.tokens) for search in live.values()]
         parts = zip(scores.split(sizes), np.split(rows, np.cumsum(sizes)[:-1]), strict=True)
         for (document, search), (part, own) in zip(list(live.items()), parts, strict=True):
-            more = search.advance(process_logits(part, search.tokens, config, eos=eos), own)
+            more = search.advance(rules[document](part, search.tokens), own)
             if not streams[document].hear(search, ended=not more) or not more:
                 del live[document]
 
@@ -116,12 +119,18 @@ class TokenStream:
         return [Hypothesis(text.tokens[: self._count], text.score) for text in texts] if self._cut else texts
 
 
+def _documents(ids: Tensor, layout: Layout, config: GenerationConfig) -> list[tuple[int, IntArray | None]]:
+    """The number and the tokens of each document, if some rule reads them."""
+    if config.encoder_repetition_penalty == 1 and not config.encoder_no_repeat_ngram_size:
+        return [(d, None) for d in range(layout.documents)]
+    tokens, sites = ids.cpu().numpy(), layout.sites
+    return [(d, tokens[sites.exists & (sites.document == d)]) for d in range(layout.documents)]
+
+
 def _search(
-    config: GenerationConfig, sizes: Seq2SeqConfig, generator: torch.Generator | None
+    config: GenerationConfig, start: int, eos: tuple[int, ...], generator: torch.Generator | None
 ) -> BeamSearch | Sampler:
-    if config.num_beams > 1:
-        return BeamSearch(config, sizes.start_id, sizes.eos_id)
     own = None
     if config.do_sample:
         own = torch.Generator().manual_seed(int(torch.randint(2**63 - 1, (), generator=generator)))
-    return Sampler(config, sizes.start_id, sizes.eos_id, own)
+    return (BeamSearch if config.num_beams > 1 else Sampler)(config, start, eos, own)

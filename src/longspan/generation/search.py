@@ -1,14 +1,16 @@
 """One document's texts while they are generated: by beam search, greedily or by sampling."""
 
+from collections.abc import Sequence
 from typing import NamedTuple
 
 import numpy as np
 import torch
 from torch import Tensor
+from torch.nn import functional as F
 
 from longspan.errors import bad
 from longspan.generation.config import GenerationConfig
-from longspan.generation.logits_process import NEVER, warp_logits
+from longspan.generation.logits_process import NEVER
 from longspan.shapes import BoolArray, IntArray
 
 
@@ -24,6 +26,8 @@ class Hypothesis(NamedTuple):
 class BeamSearch:
     """Beam search as Hugging Face has it: of each step's candidates the best go on or are kept as finished.
 
+    Where words are sampled, so are the candidates, by `generator` and without replacement.
+
     `tokens` (R, 1 + n) are the texts being written, `rows` (R, n) where their rows of the decoder are kept.
 
     A candidate that the rules forbid is none, and no text stands twice among the beams: where fewer are left
@@ -31,8 +35,14 @@ class BeamSearch:
     from ours where there are fewer words than twice the beams.
     """
 
-    def __init__(self, config: GenerationConfig, start: int, eos: int) -> None:
-        self.config, self.eos = config, eos
+    def __init__(
+        self,
+        config: GenerationConfig,
+        start: int,
+        eos: Sequence[int],
+        generator: torch.Generator | None = None,
+    ) -> None:
+        self.config, self.eos, self.generator = config, list(eos), generator
         self.tokens = np.full((1, 1), start, np.int64)
         self.rows = np.zeros((1, 0), np.int64)
         self.scores = torch.zeros(1)
@@ -44,24 +54,45 @@ class BeamSearch:
         `rows` (R,) are the decoder's rows of this step.
         """
         config, beams = self.config, self.config.num_beams
-        each, words = logits.topk(min(2 * beams, logits.shape[1]))  # (R, vocab) -> (R, k)
-        totals = (each + self.scores[:, None]).flatten()
-        best, place = totals.topk(min(2 * beams, len(totals)))
-        _check(best[0])
-        allowed = int((best > NEVER).sum())
-        if not allowed:
+        best, parent, word = self._candidates(logits, max(2, 1 + len(self.eos)) * beams)
+        if not len(best):
             return False
-        best, place = best[:allowed], place[:allowed]
-        parent, word = (place // each.shape[1]).numpy(), words.flatten()[place].numpy()
         tokens = np.concatenate([self.tokens[parent], word[:, None]], axis=1)
         length = tokens.shape[1] - 1
-        ends = (word == self.eos) | (length == config.max_new_tokens)
+        ends = np.isin(word, self.eos) | (length == config.max_new_tokens)
         new = [_hypothesis(tokens[i], best[i] / config.penalty(length)) for i in np.flatnonzero(ends[:beams])]
         self.finished = sorted([*self.finished, *new], key=lambda text: -text.score)[:beams]
-        live = np.flatnonzero(~ends)[:beams]
+        live = np.flatnonzero(~ends)
+        live = live[np.argsort(-best.numpy()[live], kind="stable")][:beams]  # samples come in any order
         kept = np.concatenate([self.rows, rows[:, None]], axis=1)
         self.tokens, self.rows, self.scores = tokens[live], kept[parent[live]], best[torch.from_numpy(live)]
         return bool(live.size) and self._may_improve(length)
+
+    def _candidates(self, logits: Tensor, count: int) -> tuple[Tensor, IntArray, IntArray]:
+        """At most `count` texts to go on with: their scores, which text each continues, and by which word."""
+        each, words = logits, None
+        if not self.config.do_sample:
+            each, words = logits.topk(min(count, logits.shape[1]))  # (R, vocab) -> (R, k)
+        totals = (each + self.scores[:, None]).flatten()
+        if self.config.do_sample:
+            best, place = self._drawn(totals, count, logits.shape[1])
+        else:
+            best, place = totals.topk(min(count, len(totals)))
+            _check(best[0])
+        best, place = best[best > NEVER], place[best > NEVER]
+        word = place % each.shape[1] if words is None else words.flatten()[place]
+        return best, (place // each.shape[1]).numpy(), word.numpy()
+
+    def _drawn(self, totals: Tensor, count: int, vocab: int) -> tuple[Tensor, Tensor]:
+        """The scores and places of `count` different candidates, drawn by their scores (R * vocab,)."""
+        highest = totals.amax()
+        _check(highest)
+        if highest == NEVER:
+            return totals[:0], torch.zeros(0, dtype=torch.long)
+        # as many numbers are drawn as for all beams, so that the next step's draws are transformers'
+        totals = F.pad(totals, (0, self.config.num_beams * vocab - len(totals)), value=NEVER)
+        place = torch.multinomial(totals.softmax(-1), min(count, len(totals)), generator=self.generator)
+        return totals[place], place
 
     def _may_improve(self, length: int) -> bool:
         config = self.config
@@ -99,9 +130,13 @@ class Sampler:
     """Texts that each take the likeliest word, or draw one; a text that is finished costs nothing more."""
 
     def __init__(
-        self, config: GenerationConfig, start: int, eos: int, generator: torch.Generator | None = None
+        self,
+        config: GenerationConfig,
+        start: int,
+        eos: Sequence[int],
+        generator: torch.Generator | None = None,
     ) -> None:
-        self.config, self.eos, self.generator = config, eos, generator
+        self.config, self.eos, self.generator = config, list(eos), generator
         count = config.num_return_sequences if config.do_sample else 1
         self.tokens = np.full((count, 1), start, np.int64)
         self.rows = np.zeros((count, 0), np.int64)
@@ -120,12 +155,11 @@ class Sampler:
             if not self._keep(allowed.numpy()):
                 return False
         if self.config.do_sample:
-            logits = warp_logits(logits, self.config)
             words = torch.multinomial(logits.softmax(-1), 1, generator=self.generator)
         self.scores = self.scores + logits.log_softmax(-1).gather(1, words)[:, 0]
         self.tokens = np.concatenate([self.tokens, words.numpy()], axis=1)
-        ended = (self.tokens[:, -1] == self.eos) | (self.tokens.shape[1] - 1 == self.config.max_new_tokens)
-        return self._keep(~ended)
+        ended = np.isin(self.tokens[:, -1], self.eos)
+        return self._keep(~ended & (self.tokens.shape[1] - 1 != self.config.max_new_tokens))
 
     def _keep(self, going: BoolArray) -> bool:
         """Go on with some of the texts, the others are done; whether there are any."""

@@ -1,22 +1,19 @@
 """What stands beside the weights of a lengthened model: tokenizer, prompts, and a card."""
 
-import json
 import re
 from pathlib import Path
-from typing import Any
 
 import torch
 
 from longspan._version import __version__
+from longspan.checkpoints.save import GENERATION, PROMPTS
 from longspan.families.task_model import TaskModel
+from longspan.formats.atomic import as_json
 from longspan.formats.files import inside, read_json
 from longspan.lengthening.report import LengthenReport
-from longspan.nn.heads import PoolingHead
 from longspan.text.families import FAMILIES
 from longspan.text.tokenizer import Tokenizer
 
-PROMPTS, LIMITS = "config_sentence_transformers.json", "sentence_bert_config.json"
-GENERATION = "generation_config.json"
 VOCABULARIES = ("tokenizer.json", *(family.files[0] for family in FAMILIES))
 _LICENSE = re.compile(r"---\n(?:.*\n){0,200}?license:[ \t]*([\w.-]{1,60})[ \t]*\n")
 
@@ -28,12 +25,10 @@ def written_files(folder: Path, source: Path, model: TaskModel, report: Lengthen
     if any((source / name).is_file() for name in VOCABULARIES):
         tokenizer = Tokenizer.from_folder(source, vocab_size=config.vocab_size)
         tokenizer.limit = min(config.positions, model.longest)
-        tokenizer.save(folder, token_types=config.token_types > 1)
-    if isinstance(model.head, PoolingHead) and not model.backbone.config.has_decoder:
-        _write(folder / LIMITS, {"max_seq_length": config.positions, "do_lower_case": False})
+        tokenizer.write(folder, token_types=config.token_types > 1)
     for name, home in ((name, home) for home in homes for name in (PROMPTS, GENERATION)):
         if (home / name).is_file():
-            _write(folder / name, read_json(inside(home, name)))
+            (folder / name).write_text(as_json(read_json(inside(home, name))))
     (folder / "README.md").write_text(card(report, _license(homes)), encoding="utf-8")
 
 
@@ -61,6 +56,7 @@ def card(report: LengthenReport, license_name: str | None = None) -> str:
     lines += [f"# {name}, {report.to} tokens", ""]
     lines += [f"`{name}` lengthened from {report.short} to {report.to} tokens without any training.", ""]
     lines += ["| | |", "|---|---|", *(f"| {label} | {text} |" for label, text in rows), ""]
+    lines += ["Made by, with SOURCE the source:", "", "```sh", report.command, "```", "", "Read by:", ""]
     lines += ["```python", "import longspan", "", 'reader = longspan.load("this folder")', "```", ""]
     return "\n".join(lines)
 
@@ -74,7 +70,3 @@ def _license(homes: list[Path]) -> str | None:
             if match:
                 return match[1]
     return None
-
-
-def _write(path: Path, value: dict[str, Any]) -> None:
-    path.write_text(json.dumps(value, indent=2, ensure_ascii=False) + "\n", encoding="utf-8")

@@ -9,12 +9,11 @@ from longspan.families.config import EncoderConfig
 from longspan.families.seq2seq.lm import Seq2SeqTaskModel
 from longspan.families.seq2seq.model import Seq2Seq, Seq2SeqConfig
 from longspan.families.task_model import TaskModel
+from longspan.generation.settings import OLD_NAMES, OPTIONS, OURS, UNSUPPORTED
 from longspan.lengthening.positions import stretched
 
-GENERATION = (
-    *("num_beams", "max_length", "min_length", "length_penalty", "no_repeat_ngram_size", "early_stopping"),
-    *("forced_bos_token_id", "forced_eos_token_id", "bad_words_ids", "decoder_start_token_id", "prefix"),
-    "task_specific_params",
+GENERATION = tuple(
+    sorted((OPTIONS - {OURS}) | UNSUPPORTED.keys() | {"prefix", "task_specific_params", *OLD_NAMES})
 )
 """Fields of config.json about generation, which mean the same to every family."""
 

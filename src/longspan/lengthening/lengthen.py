@@ -1,7 +1,5 @@
 """From a short model to a long one: the same weights, a sparse pattern, more positions, and a proof."""
 
-import os
-import shutil
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -10,17 +8,18 @@ import torch
 
 from longspan.checkpoints.load import LoadedModel, load_model
 from longspan.checkpoints.matching import DECODER, NoInit, is_tied, put, stored
-from longspan.checkpoints.save import save_model
+from longspan.checkpoints.save import CONFIG, is_reader_file, write_model
 from longspan.errors import bad, one_of, refused
 from longspan.families.base import ModelConfig
 from longspan.families.config import EncoderConfig
 from longspan.families.lengthening import Lengthening, Option, Short
 from longspan.families.registry import family_of, lengthenings
 from longspan.families.task_model import TaskModel
+from longspan.formats.atomic import READY, replaced_files, settled
 from longspan.lengthening.card import written_files
 from longspan.lengthening.decoders import GENERATION, config_of, decoder_positions, with_decoder
 from longspan.lengthening.positions import stretched
-from longspan.lengthening.report import LengthenReport
+from longspan.lengthening.report import LengthenReport, command
 from longspan.lengthening.self_check import TOLERANCE, difference, drift
 from longspan.nn.heads import PoolingHead
 from longspan.tasks.registry import build, task_of
@@ -65,8 +64,10 @@ def lengthen(
     length = LENGTHS[old.backbone.config.has_decoder] if to is None else to
     new = lengthened(old, length, pattern=pattern, positions=positions, period=period, **options)
     kind = lengthenings()[pattern]
-    report = _compare(old, new, kind, str(source), positions, period)
-    kind.finish(new, kind.checked(options))
+    chosen = kind.checked(options)
+    how = command(length, pattern, positions, period, task, chosen)
+    report = _compare(old, new, kind, str(source), positions, period, how)
+    kind.finish(new, chosen)
     if place is not None:
         _write(new.to(dtype), loaded, place, report)
     return replace(report, folder=place)
@@ -74,14 +75,10 @@ def lengthen(
 
 def _write(model: TaskModel, source: LoadedModel, place: Path, report: LengthenReport) -> None:
     """The model with all that belongs beside it, in place at once or not at all."""
-    temporary = place.with_name(f".{place.name}.{os.getpid()}.tmp")
-    try:
+    with replaced_files(place, owns=is_reader_file, last=CONFIG) as fresh:
         labels, extra = source.labels or None, _neutral(source.config)
-        save_model(model, temporary, labels=labels, problem=source.problem, extra=extra)
-        written_files(temporary, source.folder, model, report)
-        _move(temporary, place)
-    finally:
-        shutil.rmtree(temporary, ignore_errors=True)
+        write_model(model, fresh, labels=labels, problem=source.problem, extra=extra)
+        written_files(fresh, source.folder, model, report)
 
 
 def lengthened(
@@ -144,7 +141,13 @@ def _fill(
 
 
 def _compare(
-    old: TaskModel, new: TaskModel, kind: Lengthening, source: str, positions: str, period: int | None
+    old: TaskModel,
+    new: TaskModel,
+    kind: Lengthening,
+    source: str,
+    positions: str,
+    period: int | None,
+    how: str,
 ) -> LengthenReport:
     """The report, or the error that the models differ where they must not."""
     config, short = new.config, old.config.positions
@@ -176,6 +179,7 @@ def _compare(
         copied=("embeddings", "layers", *copied),
         equal_up_to=most,
         max_difference=error,
+        command=how,
         drift=drifts,
         notes=kind.notes(config),
         loads_in_transformers=why is None,
@@ -215,18 +219,12 @@ def _neutral(raw: dict[str, Any]) -> dict[str, Any]:
 def _place(out: Path, *, force: bool) -> Path:
     """The folder to write to, if nothing is lost by it."""
     out = out.expanduser().absolute()
-    if not out.exists() or (out.is_dir() and not any(out.iterdir())):
+    if out.is_dir():
+        with settled(out):  # a save that was interrupted is one that was made
+            files = [path for path in out.iterdir() if not path.name.startswith(READY)]
+    if not out.exists() or (out.is_dir() and not files):
         return out
     if not force or not (out / "config.json").is_file():
         repair = "Pass force=True (--force) to replace a model." if out.is_dir() else ""
         raise bad("out", "a new or empty folder", str(out), repair)
     return out
-
-
-def _move(temporary: Path, place: Path) -> None:
-    """Put the finished folder in the place of what was there, in one step for each."""
-    aside = temporary.with_suffix(".old")
-    if place.exists():
-        place.rename(aside)
-    temporary.rename(place)
-    shutil.rmtree(aside, ignore_errors=True)

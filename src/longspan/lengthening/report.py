@@ -1,8 +1,13 @@
 """What `lengthen` says of its work."""
 
+from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from pathlib import Path
+from shlex import quote
 
+from torch import Tensor
+
+from longspan.families.lengthening import Option
 from longspan.lengthening.self_check import Drift
 
 
@@ -30,6 +35,8 @@ class LengthenReport:
     "Tokens up to which both were compared."
     max_difference: float
     "On such documents, with the new positions in both, relative to the largest number."
+    command: str
+    "What makes the same model again, but for SOURCE and OUT."
     drift: tuple[Drift, ...]
     "The change from the source as it was, by length."
     notes: dict[str, str]
@@ -60,3 +67,27 @@ class LengthenReport:
             f"transformers  {'loads it' if self.why_not is None else f'has no words for {self.why_not}'}",
         ]
         return "\n".join(lines + ([] if self.folder is None else [f"written to    {self.folder}"]))
+
+
+def command(
+    to: int, pattern: str, positions: str, period: int | None, task: str | None, options: Mapping[str, Option]
+) -> str:
+    """The command line that lengthens a model so.
+
+    >>> command(4096, "stitched", "copy", None, None, {"block": 128, "radius": (8, 16)})
+    'longspan lengthen SOURCE --to 4096 --pattern stitched --set block=128 --set radius=8,16 --out OUT'
+    """
+    words = ["longspan lengthen SOURCE", f"--to {to}", f"--pattern {pattern}"]
+    words += [f"--set {quote(f'{name}={_spelled(value)}')}" for name, value in options.items()]
+    words += [f"--positions {positions}"] if positions != "copy" else []
+    words += [] if period is None else [f"--period {period}"]
+    words += [] if task is None else [f"--task {quote(task)}"]
+    return " ".join([*words, "--out OUT"])
+
+
+def _spelled(value: Option) -> str:
+    if isinstance(value, Tensor):
+        return "TENSOR"  # which a command line cannot give
+    if isinstance(value, tuple):
+        return ",".join(map(str, value)) + "," * (len(value) == 1)
+    return str(value).lower() if isinstance(value, bool) else str(value)

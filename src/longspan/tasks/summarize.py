@@ -13,9 +13,10 @@ from longspan.families.backbone import Backbone
 from longspan.families.seq2seq.lm import Seq2SeqLM
 from longspan.families.seq2seq.model import Seq2Seq
 from longspan.families.task_model import evaluating
-from longspan.generation.config import OPTIONS, GenerationConfig, new_token_lengths, stated_options
+from longspan.generation.config import SAMPLING, GenerationConfig
 from longspan.generation.generate import generate
 from longspan.generation.search import Hypothesis
+from longspan.generation.settings import OPTIONS, new_token_lengths, stated_options, without_effect
 from longspan.nn.heads import LMHead
 from longspan.pipeline import inputs
 from longspan.pipeline.documents import Document, prepare
@@ -33,7 +34,8 @@ MAX_NEW_TOKENS = 256
 """Tokens of a summary, where nobody says anything about it."""
 STYLE = frozenset({*PAPERS, "max_new_tokens", "min_new_tokens", "do_sample"})
 """A folder that says anything of these is followed in all of them."""
-SAMPLING = ("temperature", "top_k", "top_p")
+TOP_K = 50
+"""As transformers samples, where a folder says that it samples, but not from how many words."""
 READING = frozenset(field.name for field in fields(Options))
 
 OnText = Callable[[str], object]
@@ -51,14 +53,25 @@ class GenerationOptions(ReadingOptions, total=False):
     length_penalty: float | None
     length_penalty_form: str | None
     early_stopping: bool | str | None
+    repetition_penalty: float | None
+    encoder_repetition_penalty: float | None
     no_repeat_ngram_size: int | None
+    encoder_no_repeat_ngram_size: int | None
     bad_words_ids: Sequence[Sequence[int]] | None
     forced_bos_token_id: int | None
-    forced_eos_token_id: int | None
+    forced_eos_token_id: int | Sequence[int] | None
+    exponential_decay_length_penalty: tuple[int, float] | None
+    suppress_tokens: Sequence[int] | None
+    begin_suppress_tokens: Sequence[int] | None
+    renormalize_logits: bool | None
+    eos_token_id: int | Sequence[int] | None
+    decoder_start_token_id: int | None
     do_sample: bool | None
     temperature: float | None
     top_k: int | None
     top_p: float | None
+    min_p: float | None
+    typical_p: float | None
     num_return_sequences: int | None
 
 
@@ -92,12 +105,24 @@ def own_style(config: Mapping[str, Any], generation: Mapping[str, Any]) -> dict[
 
     A folder that says something about its style is followed as transformers follows it, in all but lengths.
     """
+    stated: dict[str, Any] = {}
+    for part in (config, _usual(config), generation):
+        stated |= stated_options(part)
+    top_k = stated.pop("top_k", TOP_K if stated.get("do_sample") else 0)
+    stated |= {"top_k": top_k} if top_k else {}  # in files 0 is off
+    return stated if stated.keys() & STYLE else PAPERS | stated
+
+
+def _usual(config: Mapping[str, Any]) -> Mapping[str, Any]:
+    """What config.json says of summaries alone."""
     tasks = config.get("task_specific_params")
     usual = tasks.get("summarization") if isinstance(tasks, Mapping) else None
-    stated: dict[str, Any] = {}
-    for part in (config, usual, generation):
-        stated |= stated_options(part) if isinstance(part, Mapping) else {}
-    return stated if stated.keys() & STYLE else PAPERS | stated
+    return usual if isinstance(usual, Mapping) else {}
+
+
+def unfollowed(config: Mapping[str, Any], generation: Mapping[str, Any]) -> dict[str, Any]:
+    """What config.json and generation_config.json ask for in vain."""
+    return without_effect({**config, **_usual(config)}, generation)
 
 
 def combined(
@@ -121,7 +146,7 @@ def combined(
         config["max_new_tokens"] = min(positions, max(most, floor))
         if chosen.get("do_sample"):
             config["num_beams"] = 1
-        elif "num_return_sequences" in chosen:
+        elif "num_return_sequences" in chosen and (beams > 1 or not config["do_sample"]):
             texts = whole("num_return_sequences", chosen["num_return_sequences"], 1)
             config["num_beams"] = max(beams, texts)
         config |= chosen

@@ -13,10 +13,14 @@ import numpy.typing as npt
 import tokenizers
 
 from longspan.errors import InputError, bad, whole
+from longspan.formats.atomic import as_json, replaced_files
 from longspan.shapes import IntArray
 from longspan.text.folder import ROLES, conventional_names, parse, read_folder
 from longspan.text.guard import check_ids, guarded
 
+FILE = "tokenizer.json"
+"""Without it nobody reads the other files."""
+FILES = (FILE, "tokenizer_config.json", "special_tokens_map.json", "added_tokens.json")
 SURROGATE = re.compile("[\ud800-\udfff]")
 ADDITIVE = ("NoneType", "ByteLevel", "Metaspace", "WordPiece")
 Input = str | tuple[str, str]
@@ -42,6 +46,11 @@ class Encoding:
 
     def __len__(self) -> int:
         return len(self.ids)
+
+
+def is_tokenizer_file(name: str) -> bool:
+    """Whether a file of that name is written, or made meaningless, by saving a tokenizer."""
+    return name in FILES
 
 
 class Tokenizer:
@@ -102,18 +111,20 @@ class Tokenizer:
     def save(self, folder: str | Path, *, token_types: bool = False) -> None:
         """Write tokenizer.json, and a tokenizer_config.json by which transformers reads it unchanged.
 
-        `token_types` says whether the model takes token types.
+        `token_types` says whether the model takes token types. Both files are replaced, or none.
         """
+        with replaced_files(Path(folder), owns=is_tokenizer_file, last=FILE) as fresh:
+            self.write(fresh, token_types=token_types)
+
+    def write(self, folder: Path, *, token_types: bool = False) -> None:
+        """The same into a new folder, which may be left half written."""
         inputs = ["input_ids", *(["token_type_ids"] if token_types else []), "attention_mask"]
         config: dict[str, Any] = {"tokenizer_class": "PreTrainedTokenizerFast", "model_input_names": inputs}
         config |= {f"{role}_token": name for role, name in self.names.items()}
         if self.limit is not None:
             config["model_max_length"] = self.limit
-        target = Path(folder)
-        target.mkdir(parents=True, exist_ok=True)
-        (target / "tokenizer.json").write_text(self.to_json(), encoding="utf-8")
-        text = json.dumps(config, indent=2, ensure_ascii=False)
-        (target / "tokenizer_config.json").write_text(text + "\n", encoding="utf-8")
+        (folder / FILE).write_text(self.to_json(), encoding="utf-8")
+        (folder / "tokenizer_config.json").write_text(as_json(config))
 
     @cached_property
     def promoting(self) -> "Tokenizer":

@@ -1,6 +1,7 @@
 """Short models become long ones: positions, files, the self-check, mistakes, and the command."""
 
 import json
+import shlex
 from pathlib import Path
 from typing import Any
 
@@ -258,3 +259,13 @@ def test_long_documents_are_read_beyond_the_old_limit() -> None:
     target = lengthened(tiny("tag"), 777, radius=5)
     ids = torch.randint(41, (777,), generator=torch.Generator().manual_seed(1))
     assert target(ids, Layout.packed([777])).shape == (777, 2)
+
+
+def test_the_card_names_the_command_that_makes_the_same_model(folder: Path, tmp_path: Path) -> None:
+    lengthen(folder, 90, out=tmp_path / "one", radius=(9, 4), period=17)
+    card = (tmp_path / "one" / "README.md").read_text()
+    (command,) = [line for line in card.splitlines() if line.startswith("longspan lengthen ")]
+    words = {"SOURCE": str(folder), "OUT": str(tmp_path / "two")}
+    assert main([words.get(word, word) for word in shlex.split(command)[1:]]) == 0
+    one, two = ((tmp_path / name / "model.safetensors").read_bytes() for name in ("one", "two"))
+    assert one == two

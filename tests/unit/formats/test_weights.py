@@ -3,9 +3,6 @@
 import json
 import os
 from collections import OrderedDict
-from collections.abc import Callable
-from contextlib import suppress
-from functools import partial, partialmethod
 from pathlib import Path
 from typing import Any
 
@@ -141,45 +138,6 @@ def test_rows_side_by_side_in_one_memory_are_saved(tmp_path: Path) -> None:
     base = torch.arange(12.0).view(6, 2)
     save_weights(tmp_path, {"q": base[:2], "k": base[2:4], "v": base[4:]})
     assert_same(open_weights(tmp_path), {"q": base[:2], "k": base[2:4], "v": base[4:]})
-
-
-@pytest.mark.parametrize("first", [1, 10**9])
-@pytest.mark.parametrize("second", [1, 10, 10**9])
-def test_saving_again_leaves_nothing_of_the_old(first: int, second: int, tmp_path: Path) -> None:
-    save_weights(tmp_path, {"a": torch.zeros(1), "b": torch.zeros(1), "c": torch.zeros(1)}, shard_bytes=first)
-    (tmp_path / "config.json").write_text("{}")
-    tensors = {"a": torch.ones(1), "b": torch.ones(1), "d": torch.ones(1)}
-    save_weights(tmp_path, tensors, shard_bytes=second)
-    assert_same(open_weights(tmp_path), tensors)
-    files = {1: 5, 10: 4, 10**9: 2}[second]
-    assert len(list(tmp_path.iterdir())) == files
-
-
-@pytest.mark.parametrize("shard_bytes", [4, 10**9])
-@pytest.mark.parametrize("steps", range(8))
-def test_an_interrupted_save_leaves_the_old_or_the_new_or_nothing(
-    shard_bytes: int, steps: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    old, new = ({name: torch.full((1,), value) for name in "ab"} for value in (0.0, 1.0))
-    save_weights(tmp_path, old, shard_bytes=shard_bytes)
-    left = iter(range(steps))
-    replace, flush = Path.replace, module._flush
-
-    def step(act: Callable[..., object], *arguments: Path) -> None:
-        if next(left, None) is None:
-            raise OSError("no space left on device")
-        act(*arguments)
-
-    monkeypatch.setattr(module, "_flush", partial(step, flush))
-    monkeypatch.setattr(Path, "replace", partialmethod(partial(step, replace)))
-    with suppress(OSError):
-        save_weights(tmp_path, new, shard_bytes=shard_bytes)
-    assert not [path for path in tmp_path.iterdir() if path.name.startswith(".")]
-    if shard_bytes == 4 and not (tmp_path / module.INDEX).exists():
-        with pytest.raises(CheckpointError, match="it holds no weights"):
-            open_weights(tmp_path)
-    else:
-        assert len({float(tensor) for tensor in open_weights(tmp_path).values()}) == 1, "a mixture"
 
 
 def test_saved_files_can_be_read_by_whom_the_user_lets(tmp_path: Path) -> None:

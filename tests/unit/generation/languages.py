@@ -8,7 +8,7 @@ import torch
 from torch import Tensor
 
 from longspan.generation.config import GenerationConfig
-from longspan.generation.logits_process import process_logits
+from longspan.generation.logits_process import LogitsProcessor
 from longspan.generation.search import BeamSearch, Hypothesis
 
 START, END = 0, 1
@@ -29,14 +29,14 @@ def steps(search: BeamSearch, *, seed: int, vocab: int, ending: float = 0.0) -> 
         each = [
             scores(tuple(text[1:].tolist()), seed=seed, vocab=vocab, ending=ending) for text in search.tokens
         ]
-        part = process_logits(torch.stack(each), search.tokens, search.config, eos=END)
+        part = LogitsProcessor(search.config, [END])(torch.stack(each), search.tokens)
         more = search.advance(part, np.zeros(len(search.tokens), np.int64))
         yield more
 
 
 def best(options: GenerationConfig, *, seed: int, vocab: int) -> list[Hypothesis]:
     """What a beam search finds."""
-    search = BeamSearch(options, START, END)
+    search = BeamSearch(options, START, [END])
     for _ in steps(search, seed=seed, vocab=vocab):
         pass
     return search.results()

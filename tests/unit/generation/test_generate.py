@@ -10,7 +10,7 @@ from longspan.errors import InputError
 from longspan.families.seq2seq.lm import Seq2SeqLM
 from longspan.generation.config import GenerationConfig
 from longspan.generation.generate import generate
-from longspan.generation.logits_process import process_logits
+from longspan.generation.logits_process import LogitsProcessor
 from longspan.generation.search import BeamSearch, Hypothesis, Sampler
 from longspan.layout import Layout
 from unit.generation.tiny import DOCUMENTS, END, LENGTHS, VOCAB, ids, writer
@@ -34,7 +34,7 @@ def without_memory(model: Seq2SeqLM, document: torch.Tensor, options: Generation
     """The plain way: before every word the whole text is decoded anew, once for each beam."""
     config = model.backbone.config
     options = options.fitting(positions=config.positions, vocab=config.vocab_size)
-    search = (BeamSearch if options.num_beams > 1 else Sampler)(options, config.start_id, config.eos_id)
+    search = (BeamSearch if options.num_beams > 1 else Sampler)(options, config.start_id, [config.eos_id])
     more = True
     while more:
         count, length = search.tokens.shape
@@ -43,7 +43,7 @@ def without_memory(model: Seq2SeqLM, document: torch.Tensor, options: Generation
         with torch.no_grad():
             scores = model(document.repeat(count), layout, written, places)[length - 1 :: length]
         scores = scores.log_softmax(-1) if options.num_beams > 1 else scores
-        scores = process_logits(scores, search.tokens, options, eos=config.eos_id)
+        scores = LogitsProcessor(options, [config.eos_id])(scores, search.tokens)
         more = search.advance(scores, np.zeros(count, np.int64))
     return search.results()
 

@@ -8,6 +8,7 @@ import torch
 
 from longspan.errors import InputError
 from longspan.generation.config import GenerationConfig
+from longspan.generation.logits_process import LogitsProcessor
 from longspan.generation.search import BeamSearch, Sampler
 from unit.generation.languages import END, START, best, likelihood, steps, texts
 
@@ -50,7 +51,7 @@ def test_what_is_certain_only_grows_and_begins_the_best_text(beams: int, early: 
         options = GenerationConfig(
             num_beams=beams, max_new_tokens=14, early_stopping=early, length_penalty=seed % 4 - 1.0
         )
-        search, heard = BeamSearch(options, START, END), []
+        search, heard = BeamSearch(options, START, [END]), []
         for more in steps(search, seed=seed, vocab=13, ending=seed % 3):
             if more:
                 heard.append(search.certain().tolist())
@@ -83,7 +84,7 @@ def test_a_beam_search_ends_where_nothing_is_allowed() -> None:
 
 
 def test_a_text_ends_where_no_word_is_allowed() -> None:
-    draws = Sampler(GenerationConfig(do_sample=True, num_return_sequences=3), START, END)
+    draws = Sampler(GenerationConfig(do_sample=True, num_return_sequences=3), START, [END])
     open_, shut = torch.zeros(5), torch.full((5,), -torch.inf)
     assert draws.advance(torch.stack([open_, shut, open_]), np.arange(3))
     assert len(draws.tokens) <= 2
@@ -93,7 +94,8 @@ def test_a_text_ends_where_no_word_is_allowed() -> None:
 
 
 @pytest.mark.parametrize(
-    "search", [BeamSearch(GenerationConfig(num_beams=2), START, END), Sampler(GenerationConfig(), START, END)]
+    "search",
+    [BeamSearch(GenerationConfig(num_beams=2), START, [END]), Sampler(GenerationConfig(), START, [END])],
 )
 @pytest.mark.parametrize("value", [torch.nan, torch.inf])
 def test_scores_that_are_no_numbers_are_told(search: BeamSearch | Sampler, value: float) -> None:
@@ -110,11 +112,12 @@ def test_draws_are_as_frequent_as_they_are_likely() -> None:
             do_sample=True, num_return_sequences=count, temperature=0.8, top_k=5, top_p=0.9, max_new_tokens=1
         ),
         START,
-        END,
+        [END],
         torch.Generator().manual_seed(0),
     )
     raw = torch.tensor([0.3, -0.5, 1.0, 0.1, -3.0, 0.8, -0.2])
-    draws.advance(raw.expand(count, -1), np.arange(count))
+    ruled = LogitsProcessor(draws.config, [END])(raw.repeat(count, 1), draws.tokens)
+    draws.advance(ruled, np.arange(count))
     drawn = np.bincount([text.tokens[0] for text in draws.results()], minlength=len(raw))
     likely = (raw / 0.8).softmax(-1).numpy()
     order = np.argsort(-likely)[:5]  # top_k; then the fewest that together have 0.9 of what is left

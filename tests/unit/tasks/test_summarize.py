@@ -186,7 +186,7 @@ def test_the_first_token_is_global_unless_others_are_chosen() -> None:
         ({"num_beam": 2}, "There is no option `num_beam`. Did you mean num_beams"),
         ({"num_beams": 0}, "`num_beams` must be at least 1, but is 0.$"),
         ({"max_length": 5, "max_new_tokens": 5}, "`max_length` and `max_new_tokens` must agree"),
-        ({"num_beams": 2, "do_sample": True}, "`num_beams` must be 1 where words are sampled"),
+        ({"suppress_tokens": [10**6]}, "`suppress_tokens` must be below [0-9]+, the number of words"),
         ({"temperature": 0.5}, "given with do_sample=True"),
         (
             {"max_new_tokens": 5, "min_new_tokens": 6},
@@ -278,12 +278,39 @@ def test_the_models_own_way_gives_way() -> None:
 
 
 def test_a_folder_that_contradicts_itself_is_named() -> None:
-    own = {"num_beams": 4, "do_sample": True}
+    own = {"num_beams": 4, "num_return_sequences": 5}
     with pytest.raises(
-        InputError, match=r"`num_beams` must be 1 .*\. The model's own settings are {'num_beams': 4"
+        InputError, match=r"`num_return_sequences` must be .*\. The model's own settings are {'num_beams': 4"
     ):
         chosen({}, own)
-    assert chosen({"do_sample": False}, own).num_beams == 4
+    assert chosen({"num_beams": 5}, own).num_return_sequences == 5
+
+
+def test_a_folder_that_samples_does_so_as_transformers_does() -> None:
+    own = summarize.own_style({"do_sample": True, "num_beams": 4}, {})
+    assert (chosen({}, own).num_beams, chosen({}, own).top_k) == (4, 50)
+    assert chosen({"do_sample": False}, own).top_k is None
+    assert "top_k" not in summarize.own_style({"do_sample": True, "top_k": 0}, {})
+    single = summarize.own_style({"do_sample": True, "num_beams": 1}, {})
+    assert chosen({"num_return_sequences": 3}, single).num_beams == 1
+
+
+def test_settings_that_have_no_effect_are_told_of_once(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    settings = {"num_beams": 2, "stop_strings": ["."], "top_h": None}
+    writing = Reader(writer(), tokenizer("longformer"), generation=settings)
+    writing.config = {"num_beam_groups": 2, "task_specific_params": {"summarization": {"max_time": 9.0}}}
+    writing.save(tmp_path)
+    with caplog.at_level(logging.WARNING, "longspan"):
+        longspan.load(tmp_path).summarize(CORPUS[0], max_new_tokens=2)
+    assert [record.getMessage() for record in caplog.records] == [
+        f"{tmp_path}: Longspan has no such generation settings, so they have no effect: max_time=9.0, "
+        "num_beam_groups=2, stop_strings=['.']."
+    ]
+    caplog.clear()
+    longspan.load(tmp_path, "encode")
+    assert not caplog.records
 
 
 def test_words_that_the_tokenizer_does_not_know_are_left_out() -> None:
