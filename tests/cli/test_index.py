@@ -171,7 +171,7 @@ def test_an_index_that_another_process_changes_is_searched_as_it_is(
     with writing(place(None, None)):
         out, err = told(capsys, "search", "late fee", "docs", "--top", "1", status=None)
     assert "1. docs/lease.md:5" in out
-    assert err.count("another process is changing the index") == 1
+    assert err.count("is being changed by another process") == 1
 
 
 def test_who_waits_for_another_process_is_told(

@@ -2,12 +2,13 @@
 
 import argparse
 import json
+import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, cast
 
 from longspan.cli.parsing import Verb
 from longspan.cli.terminal import counted, say
-from longspan.errors import CheckpointError, InputError, bad, whole
+from longspan.errors import InputError, bad, guess, whole
 
 if TYPE_CHECKING:
     from longspan.search.index import Index
@@ -38,7 +39,12 @@ def add_to(verbs: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None
         "--tokens", metavar="KIND", help="keep the vectors of tokens as 1bit (default), 8bit or off"
     )
     verb.add_argument("--ocr", action="store_true", help="read scanned pages and pictures by tesseract")
-    verb.add_argument("--rebuild", action="store_true", help="forget and read everything again")
+    verb.add_argument(
+        "--rebuild",
+        action="store_true",
+        help="read everything again into a new index, which then replaces it",
+    )
+    verb.add_argument("--yes", action="store_true", help="forget more than half of the files without asking")
     verb.add_argument("--prune", action="store_true", help="forget files that no longer exist")
     verb.add_argument("--check", action="store_true", help="compare the whole index with its checksums")
     verb.add_argument(
@@ -78,14 +84,21 @@ def run(arguments: argparse.Namespace) -> int:
     if arguments.show:
         return catalog.show(folder, arguments.json)
     _notice_others(folder)
-    paths = _rebuilt(folder, arguments) if arguments.rebuild else arguments.paths
+    if arguments.rebuild and exists(folder):
+        from longspan.cli.rebuild import rebuild
+
+        status = rebuild(folder, arguments)
+        if status or arguments.watch is None:
+            return status
     with opened(folder, arguments) as index:
         if arguments.remove:
             return _remove(index, arguments)
         if arguments.prune:
-            return _tell(index, {"pruned": index.prune()}, arguments)
-        status = _update(index, paths, arguments)
-        return status if arguments.watch is None else watch(index, roots_of(index, paths), arguments)
+            return _prune(index, arguments)
+        status = 0 if arguments.rebuild else _update(index, roots_of(index, arguments.paths), arguments)
+        return (
+            status if arguments.watch is None else watch(index, roots_of(index, arguments.paths), arguments)
+        )
 
 
 def _notice_others(folder: Path) -> None:
@@ -110,9 +123,10 @@ def check_paths(paths: list[str]) -> None:
 
 def empty(folder: Path) -> InputError:
     """The error for an index that does not exist."""
-    return bad(
-        "--index", "an index", str(folder), "Nothing is there yet: fill it with `longspan index PATH...`."
-    )
+    from longspan.search.library import names
+
+    repair = guess(folder.name, names()) or "Nothing is there yet: fill it with `longspan index PATH...`."
+    return bad("--index", "an index", str(folder), repair)
 
 
 def opened(folder: Path, arguments: argparse.Namespace) -> "Index":
@@ -123,60 +137,72 @@ def opened(folder: Path, arguments: argparse.Namespace) -> "Index":
     return Index.open(folder, model_name(arguments.model), tokens=getattr(arguments, "tokens", None))
 
 
-def _rebuilt(folder: Path, arguments: argparse.Namespace) -> list[str]:
-    """Throw the content of the index away; all paths that it is to be filled with again."""
-    from longspan.search.library import Catalog, exists
-    from longspan.search.lock import writing
-    from longspan.search.store import Store
-
-    if not exists(folder):
-        return list(arguments.paths)
-    try:
-        with Catalog(folder) as known:
-            paths = [*arguments.paths, *(str(root) for root in known.roots if root.exists())]
-        with opened(folder, argparse.Namespace(model=None)) as index:
-            index.clear()
-    except (CheckpointError, InputError):  # it is damaged, or of another version
-        if not arguments.paths:
-            raise bad("PATH", "given, for the index cannot tell what it held", None) from None
-        with writing(folder):
-            Store.discard(folder)
-        return list(arguments.paths)
-    return paths
-
-
 def roots_of(index: "Index", paths: list[str]) -> list[Path]:
-    """The paths, from now on remembered, or without any all that are remembered and still exist."""
+    """The paths, or without any all that the index was filled with and that still exist."""
     from longspan.search.library import Catalog
     from longspan.search.update import listed
 
     with Catalog(index.folder) as known:
-        known.add_roots(listed(paths))
         return listed(paths) or [root for root in known.roots if root.exists()]
 
 
-def _update(index: "Index", paths: list[str], arguments: argparse.Namespace) -> int:
+def _update(index: "Index", roots: list[Path], arguments: argparse.Namespace) -> int:
     """Bring the index up to date and say what was done."""
-    roots = roots_of(index, paths)
+    report = fill(index, roots, arguments)
+    if report.missing and agreed(report.missing, len(index.files), arguments):
+        report.removed += index.remove(report.missing)
+        report.missing = []
+    return tell_report(index, report, arguments)
+
+
+def fill(index: "Index", roots: list[Path], arguments: argparse.Namespace) -> "Report":
+    """Read files into an index as the options say."""
     try:
-        report = index.add(roots, vectors=not arguments.words_only, ocr=arguments.ocr)
+        return index.add(
+            roots,
+            vectors=not arguments.words_only,
+            ocr=arguments.ocr,
+            forget=True if arguments.yes else None,
+        )
     except KeyboardInterrupt:
         say("stopped; what was read is kept, and the next run goes on.")
         raise
+
+
+def tell_report(index: "Index", report: "Report", arguments: argparse.Namespace) -> int:
+    """Say what was done, and what could not be; the status: 3 if anything could not."""
     tell_problems(index, report)
+    if getattr(arguments, "verbose", False):
+        for path, reason in report.skipped:
+            say(f"{path}: skipped, for {reason}")
+    sentence = str(report)
     if arguments.check:
         index.verify()
-    _tell(index, dict(report.as_dict()), arguments, str(report))
-    return 3 if report.failed else 0
+        sentence += "; checked: the whole index is as it was written"
+    _tell(index, dict(report.as_dict()), arguments, sentence)
+    return 3 if report.failed or report.missing else 0
+
+
+def agreed(lost: "list[Path]", count: int, arguments: argparse.Namespace) -> bool:
+    """Whether more than half of the files may be forgotten: --yes says so, or the user does on a terminal."""
+    if arguments.yes:
+        return True
+    if not (sys.stdin.isatty() and sys.stderr.isatty()):
+        return False
+    say(f"{counted(lost, 'file')} of the {count} of the index will be forgotten, such as {lost[0]}.")
+    print("Forget them? [y/N] ", end="", file=sys.stderr, flush=True)
+    return sys.stdin.readline().strip().lower() in ("y", "yes")
 
 
 def tell_problems(index: "Index", report: "Report") -> None:
     """Say which files could not be read, and what is missing."""
-    for path, reason in [*report.failed, *report.gaps]:
+    for path, reason in dict.fromkeys([*report.failed, *report.gaps]):
         say(reason if str(path) in reason else f"{path}: {reason}")
+    if report.missing:
+        say(f"{counted(report.missing, 'file')} are gone, such as {report.missing[0]}.")
+        say("they are more than half of a folder, so the index keeps them; `longspan index --yes` does not.")
     if not len(index):
-        skipped = f"; {counted(report.skipped, 'file')} skipped" if report.skipped else ""
-        say(f"there are no documents to search{skipped}.")
+        say(f"there are no documents to search{f'; {report.skips}' if report.skipped else ''}.")
     if report.truncated:
         say(f"{report.truncated:,} tokens were not read.")
 
@@ -201,12 +227,30 @@ def _tell(
 
 def _remove(index: "Index", arguments: argparse.Namespace) -> int:
     """Forget files and folders, whether they still exist or not."""
-    from longspan.search.library import Catalog
-    from longspan.search.update import listed
+    from longspan.search.update import listed, within
 
-    count = index.remove(arguments.remove)
-    with Catalog(index.folder) as known:
-        known.remove_roots(listed(arguments.remove))
+    roots = listed(arguments.remove)
+    _confirm([path for path in index.files if within(path, roots)], index, arguments)
+    count = index.remove(roots)
     if not count:
         say(f"the index holds none of {', '.join(arguments.remove)}.")
     return _tell(index, {"removed": count}, arguments)
+
+
+def _prune(index: "Index", arguments: argparse.Namespace) -> int:
+    """Forget files that no longer exist."""
+    _confirm(index.missing, index, arguments)
+    return _tell(index, {"pruned": index.prune()}, arguments)
+
+
+def _confirm(lost: "list[Path]", index: "Index", arguments: argparse.Namespace) -> None:
+    """Raise an error unless the user agrees to forget more than half of the files."""
+    count = len(index.files)
+    if 2 * len(lost) > count and not agreed(lost, count, arguments):
+        value = f"{len(lost)} of {count}, such as {lost[0]}"
+        raise bad(
+            "what is forgotten",
+            "at most half of the files of the index",
+            value,
+            "Use --yes if that is right.",
+        )

@@ -6,10 +6,10 @@ from pathlib import Path
 import pytest
 
 from longspan.errors import CheckpointError, LongspanError
-from longspan.search.compaction import verify
-from longspan.search.database import damaged
+from longspan.search.faults import damaged
 from longspan.search.index import Index
 from longspan.search.store import Store
+from longspan.search.verify import verify
 from unit.search.folders import stored, tiny, written
 
 HARM = {
@@ -107,12 +107,12 @@ def test_a_flipped_byte_of_the_database_is_never_more_than_an_error_of_ours(tmp_
 def test_an_index_of_another_schema_is_refused(whole: Path, tmp_path: Path) -> None:
     store = Store(copied(whole, tmp_path / "index"))
     with store.db.transaction():
-        store.db.put(schema="3")
+        store.db.put(schema="4")
     store.db.close()
-    with pytest.raises(LongspanError, match=r"`index` must be of schema 4, but is '3'\. Rebuild"):
+    with pytest.raises(LongspanError, match=r"`index` must be of schema 5, but is '4'\. Rebuild"):
         Index.open(store.folder)
 
 
 def test_the_error_says_how_to_rebuild(tmp_path: Path) -> None:
-    repair = f"Rebuild it: longspan index PATH... --index {tmp_path} --rebuild"
+    repair = f"Rebuild it: longspan index --index {tmp_path} --rebuild"
     assert str(damaged(tmp_path, "why")) == f"The index `{tmp_path}` is damaged: why. {repair}"

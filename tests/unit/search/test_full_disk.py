@@ -9,9 +9,10 @@ from pathlib import Path
 import pytest
 
 from longspan.errors import LongspanError
-from longspan.search.compaction import compact, verify
+from longspan.search.compaction import compact
 from longspan.search.index import Index
 from longspan.search.store import Store
+from longspan.search.verify import verify
 from unit.search.folders import stored
 
 
