@@ -79,6 +79,7 @@ def run(arguments: argparse.Namespace) -> int:
     if arguments.list:
         return catalog.show_all(arguments.json)
     check_paths(arguments.paths)
+    tell_new(folder, arguments)
     if (arguments.show or arguments.remove or arguments.prune or not arguments.paths) and not exists(folder):
         raise empty(folder)
     if arguments.show:
@@ -127,6 +128,14 @@ def empty(folder: Path) -> InputError:
 
     repair = guess(folder.name, names()) or "Nothing is there yet: fill it with `longspan index PATH...`."
     return bad("--index", "an index", str(folder), repair)
+
+
+def tell_new(folder: Path, arguments: argparse.Namespace) -> None:
+    """Say so if files will be read into an index that does not exist yet, which may be a slip of the keyboard."""
+    from longspan.search.library import exists, names
+
+    if arguments.index is not None and arguments.paths and not exists(folder):
+        say(f"{folder} is a new index. {guess(folder.name, names())}".rstrip())
 
 
 def opened(folder: Path, arguments: argparse.Namespace) -> "Index":
@@ -179,7 +188,8 @@ def tell_report(index: "Index", report: "Report", arguments: argparse.Namespace)
     if arguments.check:
         index.verify()
         sentence += "; checked: the whole index is as it was written"
-    _tell(index, dict(report.as_dict()), arguments, sentence)
+    done = dict[str, object](report.as_dict()) | ({"checked": True} if arguments.check else {})
+    _tell(index, done, arguments, sentence)
     return 3 if report.failed or report.missing else 0
 
 

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from longspan.cli.index import agreed, fill, opened, tell_report
 from longspan.cli.terminal import say, size
-from longspan.errors import LongspanError, bad
+from longspan.errors import InputError, LongspanError, bad
 
 if TYPE_CHECKING:
     from longspan.search.rebuild import Known
@@ -21,7 +21,10 @@ def rebuild(folder: Path, arguments: argparse.Namespace) -> int:
     old = known(folder)
     roots = list(dict.fromkeys([*listed(arguments.paths), *(path for path in old.paths if path.exists())]))
     if not roots:
-        raise bad("PATH", "given, for nothing that the index was filled with is there", None)
+        reason = (
+            f"Nothing that the index `{folder}` was filled with is there, or it cannot tell what that was."
+        )
+        raise InputError(f"{reason} Name files and folders: longspan index PATH... --rebuild.")
     _check_space(folder)
     _check_loss([file for file in old.files if is_gone(file)], old, arguments)
     model, tokens = model_name(arguments.model) or old.model, arguments.tokens or old.tokens

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, cast
 
 from longspan.cli import terminal
-from longspan.cli.index import add_common, check_paths, empty, opened, tell_problems
+from longspan.cli.index import add_common, check_paths, empty, opened, tell_new, tell_problems
 from longspan.cli.parsing import Verb
 from longspan.cli.terminal import say
 from longspan.errors import bad, whole
@@ -81,6 +81,7 @@ def run(arguments: argparse.Namespace) -> int:
     check_paths(request.paths)
     if not request.paths and not exists(folder):
         raise empty(folder)
+    tell_new(folder, arguments)
     if arguments.keep:
         reply = keep.ask(keep.identity(folder, model), request, arguments.keep)
         if reply is not None:

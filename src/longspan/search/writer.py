@@ -71,7 +71,7 @@ class Writer:
                 failed=lambda path, reason: report.failed.append((path, reason)),
             )
         )
-        report.skipped = [(path, reason) for path, reason in report.skipped if path not in present]
+        report.skipped = [each for each in dict.fromkeys(report.skipped) if each[0] not in present]
         gone = {path for path in known if path not in present and within(path, roots) and is_gone(path)}
         lost = {known[path].document for path in gone}
         pending: dict[bytes, list[File]] = {}
