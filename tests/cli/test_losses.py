@@ -1,4 +1,4 @@
-"""Ordinary mistakes on the command line lose nothing: empty disks, mistyped names, rebuilds, read-only indexes."""
+"""Ordinary mistakes lose nothing: empty disks, mistyped names, rebuilds, indexes that cannot be written."""
 
 import io
 import json

@@ -131,7 +131,7 @@ def empty(folder: Path) -> InputError:
 
 
 def tell_new(folder: Path, arguments: argparse.Namespace) -> None:
-    """Say so if files will be read into an index that does not exist yet, which may be a slip of the keyboard."""
+    """Say so if files will be read into a new index: its name may be a slip of the keyboard."""
     from longspan.search.library import exists, names
 
     if arguments.index is not None and arguments.paths and not exists(folder):

@@ -214,6 +214,40 @@ def test_an_empty_index_finds_nothing(tmp_path: Path, index: Index) -> None:
     index.verify()
 
 
+def test_a_file_without_text_has_no_vector_and_is_not_read_again(docs: Path, index: Index) -> None:
+    for name, content in (("0-empty.txt", ""), ("blank.txt", " \n\n"), ("zz-empty.md", "")):
+        (docs / name).write_text(content, encoding="utf-8")
+    report = index.add(docs)
+    assert (report.added, report.read, index.share_read) == (7, 4, 1.0)
+    blank = [entry for entry in index._store.entries() if not entry.characters or not entry.passages]
+    assert len(blank) == 2  # equal files are one document
+    assert not any(entry.is_read for entry in blank)
+    assert not index._store.vectors()[blank[0].slot].any()
+    for mode in MODES:
+        for by in ("passage", "document"):
+            found = index.search("the river", top=99, mode=mode, by=by)
+            assert {hit.file.name for hit in found} <= {f"{number}.txt" for number in range(4)}
+    index.verify()
+    assert index.embed().read == 0
+    for number in range(3):
+        (docs / f"{number}.txt").unlink()
+    index.add(docs, forget=True)  # rows move
+    index.verify()
+    assert len(index.search("the river", mode="dense")) > 0
+
+
+def test_a_relative_folder_of_a_model_is_stored_as_an_absolute_one(
+    docs: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    tiny().save(tmp_path / "here" / "model")
+    monkeypatch.chdir(tmp_path / "here")
+    with Index.open(tmp_path / "own", "model") as index:
+        monkeypatch.chdir(tmp_path)
+        index.add(docs)
+        assert index.model == str(tmp_path / "here" / "model")
+    assert len(Index.open(tmp_path / "own").search("Rome")) > 0
+
+
 def test_mistakes_are_told(index: Index, tmp_path: Path) -> None:
     with pytest.raises(InputError, match=r"`query` must be a text that is not empty"):
         index.search(" ")
