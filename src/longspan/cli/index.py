@@ -1,18 +1,16 @@
 """`longspan index PATH...`: files and folders that are searched later; look after what is in the index."""
 
 import argparse
-import json
-import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, cast
 
 from longspan.cli.parsing import Verb
-from longspan.cli.terminal import counted, say
+from longspan.cli.terminal import say
+from longspan.cli.updating import agreed, confirm, fill, opened, tell, tell_report
 from longspan.errors import InputError, bad, guess, whole
 
 if TYPE_CHECKING:
     from longspan.search.index import Index
-    from longspan.search.update import Report
 
 SECONDS = 5
 """Between two looks at the files that are watched."""
@@ -138,14 +136,6 @@ def tell_new(folder: Path, arguments: argparse.Namespace) -> None:
         say(f"{folder} is a new index. {guess(folder.name, names())}".rstrip())
 
 
-def opened(folder: Path, arguments: argparse.Namespace) -> "Index":
-    """The index in a folder, with the model that the options name."""
-    from longspan.search.index import Index
-    from longspan.search.library import model_name
-
-    return Index.open(folder, model_name(arguments.model), tokens=getattr(arguments, "tokens", None))
-
-
 def roots_of(index: "Index", paths: list[str]) -> list[Path]:
     """The paths, or without any all that the index was filled with and that still exist."""
     from longspan.search.library import Catalog
@@ -164,103 +154,19 @@ def _update(index: "Index", roots: list[Path], arguments: argparse.Namespace) ->
     return tell_report(index, report, arguments)
 
 
-def fill(index: "Index", roots: list[Path], arguments: argparse.Namespace) -> "Report":
-    """Read files into an index as the options say."""
-    try:
-        return index.add(
-            roots,
-            vectors=not arguments.words_only,
-            ocr=arguments.ocr,
-            forget=True if arguments.yes else None,
-        )
-    except KeyboardInterrupt:
-        say("stopped; what was read is kept, and the next run goes on.")
-        raise
-
-
-def tell_report(index: "Index", report: "Report", arguments: argparse.Namespace) -> int:
-    """Say what was done, and what could not be; the status: 3 if anything could not."""
-    tell_problems(index, report)
-    if getattr(arguments, "verbose", False):
-        for path, reason in report.skipped:
-            say(f"{path}: skipped, for {reason}")
-    sentence = str(report)
-    if arguments.check:
-        index.verify()
-        sentence += "; checked: the whole index is as it was written"
-    done = dict[str, object](report.as_dict()) | ({"checked": True} if arguments.check else {})
-    _tell(index, done, arguments, sentence)
-    return 3 if report.failed or report.missing else 0
-
-
-def agreed(lost: "list[Path]", count: int, arguments: argparse.Namespace) -> bool:
-    """Whether more than half of the files may be forgotten: --yes says so, or the user does on a terminal."""
-    if arguments.yes:
-        return True
-    if not (sys.stdin.isatty() and sys.stderr.isatty()):
-        return False
-    say(f"{counted(lost, 'file')} of the {count} of the index will be forgotten, such as {lost[0]}.")
-    print("Forget them? [y/N] ", end="", file=sys.stderr, flush=True)
-    return sys.stdin.readline().strip().lower() in ("y", "yes")
-
-
-def tell_problems(index: "Index", report: "Report") -> None:
-    """Say which files could not be read, and what is missing."""
-    for path, reason in dict.fromkeys([*report.failed, *report.gaps]):
-        say(reason if str(path) in reason else f"{path}: {reason}")
-    if report.missing:
-        say(f"{counted(report.missing, 'file')} are gone, such as {report.missing[0]}.")
-        say("they are more than half of a folder, so the index keeps them; `longspan index --yes` does not.")
-    if not len(index):
-        say(f"there are no documents to search{f'; {report.skips}' if report.skipped else ''}.")
-    if report.truncated:
-        say(f"{report.truncated:,} tokens were not read.")
-
-
-def _tell(
-    index: "Index", done: dict[str, object], arguments: argparse.Namespace, sentence: str | None = None
-) -> int:
-    """Print the state of the index and what was done."""
-    from longspan.search.results import printable
-
-    read = index.share_read
-    if arguments.json:
-        state = {"index": str(index.folder), "model": index.model, "files": len(index.files)}
-        print(json.dumps({**state, "passages": len(index), "share_read": read, **done}))
-    else:
-        said = sentence or ", ".join(f"{count} {name}" for name, count in done.items())
-        part = "" if read == 1 or not len(index) else f", {int(100 * read)}% read by the model"
-        counts = f"{counted(index.files, 'file')}, {counted(index, 'passage')}"
-        print(f"{printable(str(index.folder))}: {counts}{part}; {said}")
-    return 0
-
-
 def _remove(index: "Index", arguments: argparse.Namespace) -> int:
     """Forget files and folders, whether they still exist or not."""
     from longspan.search.update import listed, within
 
     roots = listed(arguments.remove)
-    _confirm([path for path in index.files if within(path, roots)], index, arguments)
+    confirm([path for path in index.files if within(path, roots)], len(index.files), arguments)
     count = index.remove(roots)
     if not count:
         say(f"the index holds none of {', '.join(arguments.remove)}.")
-    return _tell(index, {"removed": count}, arguments)
+    return tell(index, {"removed": count}, arguments)
 
 
 def _prune(index: "Index", arguments: argparse.Namespace) -> int:
     """Forget files that no longer exist."""
-    _confirm(index.missing, index, arguments)
-    return _tell(index, {"pruned": index.prune()}, arguments)
-
-
-def _confirm(lost: "list[Path]", index: "Index", arguments: argparse.Namespace) -> None:
-    """Raise an error unless the user agrees to forget more than half of the files."""
-    count = len(index.files)
-    if 2 * len(lost) > count and not agreed(lost, count, arguments):
-        value = f"{len(lost)} of {count}, such as {lost[0]}"
-        raise bad(
-            "what is forgotten",
-            "at most half of the files of the index",
-            value,
-            "Use --yes if that is right.",
-        )
+    confirm(index.missing, len(index.files), arguments)
+    return tell(index, {"pruned": index.prune()}, arguments)

@@ -7,9 +7,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING, cast
 
 from longspan.cli import terminal
-from longspan.cli.index import add_common, check_paths, empty, opened, tell_new, tell_problems
+from longspan.cli.index import add_common, check_paths, empty, tell_new
 from longspan.cli.parsing import Verb
 from longspan.cli.terminal import say
+from longspan.cli.updating import opened, tell_problems
 from longspan.errors import bad, whole
 
 if TYPE_CHECKING:

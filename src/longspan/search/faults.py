@@ -14,6 +14,10 @@ DAMAGE = ("CORRUPT", "NOTADB", "ERROR", "CONSTRAINT", "MISMATCH", "FORMAT", "SCH
 FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
 
 
+class Full(LongspanError):
+    """The disk of the index has no room."""
+
+
 def damaged(folder: Path, reason: str) -> CheckpointError:
     """The error for an index that can no longer be trusted."""
     repair = f"Rebuild it: longspan index --index {folder} --rebuild"
@@ -27,7 +31,7 @@ def unusable(folder: Path, error: OSError | sqlite3.Error) -> LongspanError:
     reason = getattr(error, "strerror", None) or str(error)
     if name == "SQLITE_FULL" or code in FULL:
         repair = "Make room on the disk and run this again: what was done is kept."
-        return LongspanError(f"The index `{folder}` cannot be used: {reason}. {repair}")
+        return Full(f"The index `{folder}` cannot be used: {reason}. {repair}")
     if name.startswith(("SQLITE_READONLY", "SQLITE_CANTOPEN", "SQLITE_PERM")) or code in DENIED:
         return ReadOnly(f"The index `{folder}` cannot be written: {reason}.")
     return LongspanError(f"The index `{folder}` cannot be used: {reason}.")

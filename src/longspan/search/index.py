@@ -4,21 +4,21 @@ import os
 import threading
 import time
 from collections.abc import Iterable, Sequence
-from contextlib import nullcontext, suppress
 from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING, Self
 
-from longspan.errors import LongspanError, bad, one_of
+from longspan.errors import bad, one_of
 from longspan.search.compaction import compact
 from longspan.search.faults import sound
 from longspan.search.library import model_name
 from longspan.search.lock import ReadOnly, writing
+from longspan.search.own_model import OwnModel
 from longspan.search.query import Query
 from longspan.search.results import Hits, Rerank
 from longspan.search.roots import add_roots, remove_roots
 from longspan.search.store import Store
-from longspan.search.update import Report, fingerprint, is_gone, listed, stamp_of, within
+from longspan.search.update import Report, is_gone, listed, within
 from longspan.search.verify import verify
 from longspan.search.view import View, check_options
 from longspan.search.writer import Writer
@@ -29,8 +29,6 @@ if TYPE_CHECKING:
 
 TOKENS = ("1bit", "8bit", "off")
 """How the vectors of tokens are kept."""
-UNNAMED = "a Reader"
-"""What an index knows a model by that has no name."""
 RERANKED = 50
 """How many passages a re-ranker is given."""
 
@@ -43,10 +41,10 @@ class Index:
     """
 
     def __init__(self, store: Store, model: "str | Path | Reader | None", tokens: str | None = None) -> None:
-        self._store, self._model, self._tokens = store, model, tokens
-        self._loaded: tuple[Reader, str | None] | None = None
+        self._store, self._tokens = store, tokens
+        self._own = OwnModel(store.db, model)
         self._last: tuple[tuple[str | None, str | None], View] | None = None
-        self._loading, self._viewing = threading.RLock(), threading.RLock()
+        self._viewing = threading.RLock()
 
     @classmethod
     def open(
@@ -90,50 +88,7 @@ class Index:
     @property
     def reader(self) -> "Reader":
         """The model, loaded when first needed; it must be the one that the index was built with."""
-        with self._loading:  # once, also if several threads ask
-            if self._loaded is None or self._loaded[1] != self._store.db.get("fingerprint"):
-                self._loaded = self._load()  # again, if another process has cleared or rebuilt the index
-            return self._loaded[0]
-
-    def _load(self) -> "tuple[Reader, str | None]":
-        """The model, and the fingerprint that it shares with the index."""
-        model, stamp = self._model, None
-        if model is None or isinstance(model, str | Path):
-            from longspan.builtin import ensure
-            from longspan.hub import DEFAULT, resolve
-            from longspan.reader import load
-
-            name = str(model or self.model or DEFAULT)
-            if name == UNNAMED:
-                repair = "Pass it: Index.open(folder, model=reader)."
-                raise bad("model", "the Reader that the index was built with", model, repair)
-            ensure(name)
-            folder = resolve(name)
-            name = model_name(name) or name
-            stamp = stamp_of(folder)
-            reader = load(folder, task="encode", overflow="window")
-        else:
-            reader, name = model, UNNAMED
-        with self._store.db.snapshot():
-            known = {key: self._store.db.get(key) for key in ("stamp", "fingerprint")}
-        if stamp is not None and stamp == known["stamp"]:
-            return reader, known["fingerprint"]
-        return reader, self._check_model(reader, name, stamp)
-
-    def _check_model(self, reader: "Reader", name: str, stamp: str | None) -> str:
-        """Refuse a model that the index was not built with; write down what identifies this one."""
-        mark, known = fingerprint(reader), self._store.db.get("fingerprint")
-        if known not in (None, mark):
-            requirement = f"the one that the index was built with ({self.model})"
-            changed = "another Reader" if name == UNNAMED else f"{name}, which has changed since"
-            value = changed if name == self.model else name
-            raise bad("model", requirement, value, "Rebuild the index with --rebuild, or use another folder.")
-        model = name if self.model in (None, UNNAMED) else str(self.model)
-        facts = {"fingerprint": mark, "model": model} | ({"stamp": stamp} if stamp else {})
-        # A finished index is also useful where it cannot be written.
-        with suppress(LongspanError) if known else nullcontext(), self._store.db.transaction():
-            self._store.db.put(**facts)
-        return mark
+        return self._own.reader
 
     def add(
         self,

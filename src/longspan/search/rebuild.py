@@ -13,10 +13,11 @@ from longspan._version import __version__
 from longspan.errors import LongspanError
 from longspan.search.connections import TIMEOUT
 from longspan.search.database import NAME, REBUILD
-from longspan.search.faults import guarded, unusable
-from longspan.search.index import UNNAMED, Index
+from longspan.search.faults import Full, guarded, unusable
+from longspan.search.index import Index
 from longspan.search.lock import NAME as LOCK
 from longspan.search.lock import writing
+from longspan.search.own_model import UNNAMED
 from longspan.search.roots import covered
 from longspan.search.store import FILES, Store, flat_files, generation_of
 
@@ -31,14 +32,18 @@ def rebuilding(
     """A new index, which takes the place of the one in `folder` when the block ends without an error.
 
     Until then the old one can be searched, but not changed, and a kill keeps it. It may be damaged, or of
-    any schema. What is built of the new one is kept by a kill or an error, too: the next rebuild by the same
-    version with the same model goes on with it.
+    any schema. What is built of the new one is kept by a kill or an error, too, unless the disk is full: the
+    next rebuild by the same version with the same model goes on with it.
     """
     place = folder / REBUILD
     with writing(folder):
-        with _begun(place, model, tokens) as index:
-            yield index
-        _put_in_place(folder, place)
+        try:
+            with _begun(place, model, tokens) as index:
+                yield index
+            _put_in_place(folder, place)
+        except Full:
+            _discard(place)
+            raise
 
 
 class Known(NamedTuple):

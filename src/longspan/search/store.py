@@ -19,7 +19,7 @@ from typing import Any
 
 import numpy as np
 
-from longspan.search.database import FIRST, FLAT, NAME, NEW_POSTINGS, TABLES, Database, Value
+from longspan.search.database import FIRST, FLAT, NAME, NEW_POSTINGS, REBUILD, TABLES, Database, Value
 from longspan.search.faults import damaged, unusable
 from longspan.search.records import COLUMNS, Entry, File, Row, Tables, checksum, vectors_checksum
 from longspan.search.words import Postings, postings, stems, unpack, words_of
@@ -243,12 +243,15 @@ class Store:
                     path.unlink()
 
     def sizes(self) -> dict[str, int]:
-        """Bytes of the files of the index: its database, and each of the flat files."""
+        """Bytes of the files of the index: its database, the flat files, and an unfinished rebuild."""
         with self.db.snapshot():
             generation = self.db.number("generation")
             paths = {"text and words": self.folder / NAME}
             paths |= {name: self.path_of(generation, name) for name in FILES}
-            return {name: path.stat().st_size for name, path in paths.items() if path.is_file()}
+            sizes = {name: path.stat().st_size for name, path in paths.items() if path.is_file()}
+        unfinished = self.folder / REBUILD
+        begun = sum(path.stat().st_size for path in unfinished.iterdir()) if unfinished.is_dir() else 0
+        return sizes | ({"unfinished rebuild": begun} if begun else {})
 
     def next_generation(self) -> int:
         """A generation that no flat file belongs to, not even one that a killed process left."""

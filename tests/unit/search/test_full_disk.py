@@ -127,6 +127,7 @@ def test_a_rebuild_that_fills_the_disk_keeps_the_old_index(tmp_path: Path, small
             rebuilding(index.folder) as new,
         ):
             new.add(docs, vectors=False)
+        assert not (index.folder / "rebuild").exists()
         assert [hit.file.name for hit in index.search("river", mode="bm25")] == ["old.txt"]
         index.verify()
         with rebuilding(index.folder) as new:

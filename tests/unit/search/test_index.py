@@ -284,7 +284,7 @@ def test_a_model_is_known_by_its_files_until_they_change(
     with Index.open(tmp_path / "own", tmp_path / "model") as index:
         index.add(docs)
     with monkeypatch.context() as patched:
-        patched.setattr("longspan.search.index.fingerprint", lambda reader: pytest.fail("read again"))
+        patched.setattr("longspan.search.own_model.fingerprint", lambda reader: pytest.fail("read again"))
         assert len(Index.open(tmp_path / "own").search("Rome")) > 0
     weights = tmp_path / "model" / "model.safetensors"
     data = bytearray(weights.read_bytes())

@@ -109,6 +109,7 @@ def test_a_rebuild_that_fails_keeps_the_old_index_and_the_next_one_goes_on(
             with pytest.raises(KeyboardInterrupt):
                 stopped(name, begun, tokens)
             assert len(index.files) == 3
+            assert index.sizes["unfinished rebuild"] > 0
         index.verify()
 
 

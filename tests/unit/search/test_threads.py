@@ -4,12 +4,14 @@ import os
 import threading
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
+from functools import partial
 from pathlib import Path
 
 import pytest
 
 from longspan.errors import CheckpointError, LongspanError
 from longspan.search.index import Index
+from longspan.search.own_model import OwnModel
 from longspan.search.store import Store
 from unit.search.folders import by_words, filled, stored, text, tiny
 
@@ -61,7 +63,7 @@ def test_threads_search_while_others_write(tmp_path: Path) -> None:
                 }
                 assert len(index.files) == 4
 
-        writers = [threading.Thread(target=guarded(lambda own=each: write(own))) for each in folders]
+        writers = [threading.Thread(target=guarded(partial(write, each))) for each in folders]
         readers = [threading.Thread(target=guarded(read)) for _ in range(3)]
         for thread in [*writers, *readers]:
             thread.start()
@@ -79,8 +81,8 @@ def test_a_model_is_loaded_once_for_all_threads(tmp_path: Path, monkeypatch: pyt
     with Index.open(tmp_path / "index", tmp_path / "model") as index:
         index.add(filled(tmp_path / "docs", 2))
     loads = []
-    load = Index._load
-    monkeypatch.setattr(Index, "_load", lambda self: loads.append(1) or load(self))  # type: ignore[func-returns-value]
+    load = OwnModel._load
+    monkeypatch.setattr(OwnModel, "_load", lambda self: loads.append(1) or load(self))  # type: ignore[func-returns-value]
     with Index.open(tmp_path / "index") as index, ThreadPoolExecutor(4) as pool:
         assert all(list(pool.map(index.search, ["Rome", "river", "Paris", "Thames"])))
     assert len(loads) == 1
