@@ -204,9 +204,7 @@ class Index:
         check_options(query, top, mode, by)
         asked = Query.parse(query)
         roots = None if inside is None else listed(inside)
-        if not self._store.db.exists:
-            repair = "Nothing is there yet: index.add(paths) fills it."
-            raise bad("index", "a folder that holds an index", str(self.folder), repair)
+        self._check_exists()
         if not len(self):
             return Hits(query, [])
         vectors = None if mode == "bm25" or not self._view().n_read else self._query_vectors(asked.text)
@@ -224,6 +222,12 @@ class Index:
             asked=asked.text,
             likely=mode != "bm25" and rerank is None,
         )
+
+    def _check_exists(self) -> None:
+        """Raise an InputError if there is nothing in the folder, whose name may be mistyped."""
+        if not self._store.db.exists:
+            repair = "Nothing is there yet: index.add(paths) fills it."
+            raise bad("index", "a folder that holds an index", str(self.folder), repair)
 
     def _query_vectors(self, query: str) -> "QueryVectors | None":
         """What the model makes of a query; None if it sees nothing in it, such as in a lone accent."""
@@ -264,6 +268,7 @@ class Index:
 
     def verify(self) -> None:
         """Compare the whole index with its checksums; damage raises a CheckpointError."""
+        self._check_exists()
         with writing(self.folder):  # so that nobody has to wait for one long snapshot to end
             verify(self._store)
 

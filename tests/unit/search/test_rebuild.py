@@ -234,6 +234,8 @@ def test_a_new_index_is_made_by_what_is_written_and_by_nothing_else(tmp_path: Pa
             ValueError, match=r"`index` must be a folder that holds an index, .*typo'\. Nothing is"
         ):
             index.search("river")
+        with pytest.raises(ValueError, match="a folder that holds an index"):
+            index.verify()
         with pytest.raises(ValueError, match="files and folders that exist"):
             index.add(tmp_path / "nowhere")
     assert not (tmp_path / "typo").exists()
