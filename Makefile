@@ -1,6 +1,7 @@
 # Every target works alone from a fresh clone: the virtual environment is made and kept up to date by stamps.
 PYTHON ?= python3
 VENV := .venv
+MINUTES ?= 30
 BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip
 CLEAN := build/clean-venv
@@ -21,7 +22,7 @@ export PIP_CONSTRAINT := $(CURDIR)/constraints.txt
 export PIP_BUILD_CONSTRAINT := $(PIP_CONSTRAINT)
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
 
-.PHONY: help demo demo-picture demo-engine pictures docs test slow lint format bench wheel native-test sanitize hf-suite clean
+.PHONY: help demo demo-picture demo-engine pictures docs test slow stress soak lint format bench wheel native-test sanitize hf-suite clean
 .DELETE_ON_ERROR:
 
 help: ## list the targets
@@ -56,6 +57,12 @@ test: $(VENV)/installed ## run the default test suite, then the models without t
 
 slow: $(VENV)/installed ## run the tests that take long
 	$(BIN)/python -m pytest -q -m slow
+
+stress: $(VENV)/installed ## three writers, five readers, rebuilds and kills on one index for a minute
+	$(BIN)/python -m pytest -q -s -m slow tests/unit/search/test_stress.py
+
+soak: $(VENV)/installed ## half an hour of updates, kills and searches, compared with fresh indexes; MINUTES=how long
+	$(BIN)/python -m benchmarks.soak search --minutes $(MINUTES)
 
 lint: $(VENV)/installed ## check style, types and architecture
 	$(BIN)/ruff check .

@@ -195,7 +195,7 @@ def test_nothing_in_an_empty_folder(capsys: pytest.CaptureFixture[str]) -> None:
     Path("empty/picture.png").touch()
     out, err = told(capsys, "search", "Rome", "empty", "--model", "model", status=1)
     assert out == "nothing found for 'Rome'\n"
-    assert err == "longspan: there are no documents to search; 1 file skipped.\n"
+    assert err == "longspan: there are no documents to search; 1 skipped (1 as pictures, see --ocr).\n"
 
 
 def test_a_path_that_does_not_exist_leaves_no_index_behind(

@@ -128,7 +128,8 @@ def lengthen() -> None:
 def search(reader: longspan.Reader) -> None:
     with longspan.Index.open(Path("my-index"), reader) as index:
         index.embed(progress=False)
-        removed: int = index.remove("old.txt") + index.prune()
+        missing: list[Path] = index.missing
+        removed: int = index.remove(missing) + index.prune()
         share: float = index.share_read
         sizes: dict[str, int] = index.sizes
         print(removed, share, sizes)

@@ -1,17 +1,16 @@
 """`longspan index PATH...`: files and folders that are searched later; look after what is in the index."""
 
 import argparse
-import json
 from pathlib import Path
 from typing import TYPE_CHECKING, cast
 
 from longspan.cli.parsing import Verb
-from longspan.cli.terminal import counted, say
-from longspan.errors import CheckpointError, InputError, bad, whole
+from longspan.cli.terminal import say
+from longspan.cli.updating import agreed, confirm, fill, opened, tell, tell_report
+from longspan.errors import InputError, bad, guess, whole
 
 if TYPE_CHECKING:
     from longspan.search.index import Index
-    from longspan.search.update import Report
 
 SECONDS = 5
 """Between two looks at the files that are watched."""
@@ -38,7 +37,12 @@ def add_to(verbs: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None
         "--tokens", metavar="KIND", help="keep the vectors of tokens as 1bit (default), 8bit or off"
     )
     verb.add_argument("--ocr", action="store_true", help="read scanned pages and pictures by tesseract")
-    verb.add_argument("--rebuild", action="store_true", help="forget and read everything again")
+    verb.add_argument(
+        "--rebuild",
+        action="store_true",
+        help="read everything again into a new index, which then replaces it",
+    )
+    verb.add_argument("--yes", action="store_true", help="forget more than half of the files without asking")
     verb.add_argument("--prune", action="store_true", help="forget files that no longer exist")
     verb.add_argument("--check", action="store_true", help="compare the whole index with its checksums")
     verb.add_argument(
@@ -73,19 +77,27 @@ def run(arguments: argparse.Namespace) -> int:
     if arguments.list:
         return catalog.show_all(arguments.json)
     check_paths(arguments.paths)
+    tell_new(folder, arguments)
     if (arguments.show or arguments.remove or arguments.prune or not arguments.paths) and not exists(folder):
         raise empty(folder)
     if arguments.show:
         return catalog.show(folder, arguments.json)
     _notice_others(folder)
-    paths = _rebuilt(folder, arguments) if arguments.rebuild else arguments.paths
+    if arguments.rebuild and exists(folder):
+        from longspan.cli.rebuild import rebuild
+
+        status = rebuild(folder, arguments)
+        if status or arguments.watch is None:
+            return status
     with opened(folder, arguments) as index:
         if arguments.remove:
             return _remove(index, arguments)
         if arguments.prune:
-            return _tell(index, {"pruned": index.prune()}, arguments)
-        status = _update(index, paths, arguments)
-        return status if arguments.watch is None else watch(index, roots_of(index, paths), arguments)
+            return _prune(index, arguments)
+        status = 0 if arguments.rebuild else _update(index, roots_of(index, arguments.paths), arguments)
+        return (
+            status if arguments.watch is None else watch(index, roots_of(index, arguments.paths), arguments)
+        )
 
 
 def _notice_others(folder: Path) -> None:
@@ -110,103 +122,51 @@ def check_paths(paths: list[str]) -> None:
 
 def empty(folder: Path) -> InputError:
     """The error for an index that does not exist."""
-    return bad(
-        "--index", "an index", str(folder), "Nothing is there yet: fill it with `longspan index PATH...`."
-    )
+    from longspan.search.library import names
+
+    repair = guess(folder.name, names()) or "Nothing is there yet: fill it with `longspan index PATH...`."
+    return bad("--index", "an index", str(folder), repair)
 
 
-def opened(folder: Path, arguments: argparse.Namespace) -> "Index":
-    """The index in a folder, with the model that the options name."""
-    from longspan.search.index import Index
-    from longspan.search.library import model_name
+def tell_new(folder: Path, arguments: argparse.Namespace) -> None:
+    """Say so if files will be read into a new index: its name may be a slip of the keyboard."""
+    from longspan.search.library import exists, names
 
-    return Index.open(folder, model_name(arguments.model), tokens=getattr(arguments, "tokens", None))
-
-
-def _rebuilt(folder: Path, arguments: argparse.Namespace) -> list[str]:
-    """Throw the content of the index away; all paths that it is to be filled with again."""
-    from longspan.search.library import Catalog, exists
-    from longspan.search.lock import writing
-    from longspan.search.store import Store
-
-    if not exists(folder):
-        return list(arguments.paths)
-    try:
-        with Catalog(folder) as known:
-            paths = [*arguments.paths, *(str(root) for root in known.roots if root.exists())]
-        with opened(folder, argparse.Namespace(model=None)) as index:
-            index.clear()
-    except (CheckpointError, InputError):  # it is damaged, or of another version
-        if not arguments.paths:
-            raise bad("PATH", "given, for the index cannot tell what it held", None) from None
-        with writing(folder):
-            Store.discard(folder)
-        return list(arguments.paths)
-    return paths
+    if arguments.index is not None and arguments.paths and not exists(folder):
+        say(f"{folder} is a new index. {guess(folder.name, names())}".rstrip())
 
 
 def roots_of(index: "Index", paths: list[str]) -> list[Path]:
-    """The paths, from now on remembered, or without any all that are remembered and still exist."""
+    """The paths, or without any all that the index was filled with and that still exist."""
     from longspan.search.library import Catalog
     from longspan.search.update import listed
 
     with Catalog(index.folder) as known:
-        known.add_roots(listed(paths))
         return listed(paths) or [root for root in known.roots if root.exists()]
 
 
-def _update(index: "Index", paths: list[str], arguments: argparse.Namespace) -> int:
+def _update(index: "Index", roots: list[Path], arguments: argparse.Namespace) -> int:
     """Bring the index up to date and say what was done."""
-    roots = roots_of(index, paths)
-    try:
-        report = index.add(roots, vectors=not arguments.words_only, ocr=arguments.ocr)
-    except KeyboardInterrupt:
-        say("stopped; what was read is kept, and the next run goes on.")
-        raise
-    tell_problems(index, report)
-    if arguments.check:
-        index.verify()
-    _tell(index, dict(report.as_dict()), arguments, str(report))
-    return 3 if report.failed else 0
-
-
-def tell_problems(index: "Index", report: "Report") -> None:
-    """Say which files could not be read, and what is missing."""
-    for path, reason in [*report.failed, *report.gaps]:
-        say(reason if str(path) in reason else f"{path}: {reason}")
-    if not len(index):
-        skipped = f"; {counted(report.skipped, 'file')} skipped" if report.skipped else ""
-        say(f"there are no documents to search{skipped}.")
-    if report.truncated:
-        say(f"{report.truncated:,} tokens were not read.")
-
-
-def _tell(
-    index: "Index", done: dict[str, object], arguments: argparse.Namespace, sentence: str | None = None
-) -> int:
-    """Print the state of the index and what was done."""
-    from longspan.search.results import printable
-
-    read = index.share_read
-    if arguments.json:
-        state = {"index": str(index.folder), "model": index.model, "files": len(index.files)}
-        print(json.dumps({**state, "passages": len(index), "share_read": read, **done}))
-    else:
-        said = sentence or ", ".join(f"{count} {name}" for name, count in done.items())
-        part = "" if read == 1 or not len(index) else f", {int(100 * read)}% read by the model"
-        counts = f"{counted(index.files, 'file')}, {counted(index, 'passage')}"
-        print(f"{printable(str(index.folder))}: {counts}{part}; {said}")
-    return 0
+    report = fill(index, roots, arguments)
+    if report.missing and agreed(report.missing, len(index.files), arguments):
+        report.removed += index.remove(report.missing)
+        report.missing = []
+    return tell_report(index, report, arguments)
 
 
 def _remove(index: "Index", arguments: argparse.Namespace) -> int:
     """Forget files and folders, whether they still exist or not."""
-    from longspan.search.library import Catalog
-    from longspan.search.update import listed
+    from longspan.search.update import listed, within
 
-    count = index.remove(arguments.remove)
-    with Catalog(index.folder) as known:
-        known.remove_roots(listed(arguments.remove))
+    roots = listed(arguments.remove)
+    confirm([path for path in index.files if within(path, roots)], len(index.files), arguments)
+    count = index.remove(roots)
     if not count:
         say(f"the index holds none of {', '.join(arguments.remove)}.")
-    return _tell(index, {"removed": count}, arguments)
+    return tell(index, {"removed": count}, arguments)
+
+
+def _prune(index: "Index", arguments: argparse.Namespace) -> int:
+    """Forget files that no longer exist."""
+    confirm(index.missing, len(index.files), arguments)
+    return tell(index, {"pruned": index.prune()}, arguments)

@@ -7,9 +7,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING, cast
 
 from longspan.cli import terminal
-from longspan.cli.index import add_common, check_paths, empty, opened, roots_of, tell_problems
+from longspan.cli.index import add_common, check_paths, empty, tell_new
 from longspan.cli.parsing import Verb
 from longspan.cli.terminal import say
+from longspan.cli.updating import opened, tell_problems
 from longspan.errors import bad, whole
 
 if TYPE_CHECKING:
@@ -81,6 +82,7 @@ def run(arguments: argparse.Namespace) -> int:
     check_paths(request.paths)
     if not request.paths and not exists(folder):
         raise empty(folder)
+    tell_new(folder, arguments)
     if arguments.keep:
         reply = keep.ask(keep.identity(folder, model), request, arguments.keep)
         if reply is not None:
@@ -160,14 +162,14 @@ def _search(index: "Index", request: "Request") -> "tuple[Reply, int]":
 
 def _add(index: "Index", request: "Request") -> "tuple[Report | None, bool]":
     """Add the words of new files: what was done, None if nothing could be, and whether the user ended it."""
-    from longspan.search.lock import Busy
+    from longspan.search.lock import Unwritable
 
     if not request.paths:
         return None, False
     try:
-        report = index.add(roots_of(index, request.paths), vectors=False, wait=WAIT)
-    except Busy:
-        say("another process is changing the index; what it holds so far is searched.")
+        report = index.add(request.paths, vectors=False, wait=WAIT)
+    except Unwritable as reason:
+        say(f"{reason} What it holds so far is searched.")
         return None, False
     except KeyboardInterrupt:
         say(STOPPED)
@@ -180,7 +182,7 @@ def _add(index: "Index", request: "Request") -> "tuple[Report | None, bool]":
 
 def _read(index: "Index", request: "Request", unread: int, report: "Report | None") -> bool:
     """Show what words find on a terminal while the model reads; whether the user stopped it."""
-    from longspan.search.lock import Busy
+    from longspan.search.lock import Unwritable
     from longspan.search.request import answer
 
     if terminal.is_terminal() and not request.json and not request.many and request.mode != "dense":
@@ -190,8 +192,8 @@ def _read(index: "Index", request: "Request", unread: int, report: "Report | Non
         say(f"by words so far; the model is reading {terminal.size(unread)} (--now leaves it out).")
     try:
         reading = index.embed(inside=request.paths or None, wait=WAIT)
-    except Busy:
-        say("another process is changing the index; what it holds so far is searched.")
+    except Unwritable as reason:
+        say(f"{reason} What it holds so far is searched.")
     except KeyboardInterrupt:
         say(STOPPED)
         return True

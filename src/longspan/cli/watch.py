@@ -37,9 +37,10 @@ def watch(index: "Index", roots: list[Path], arguments: argparse.Namespace) -> i
                 except Busy:
                     continue
                 _tell(before, known.stamps(), report, arguments.json)
-            for path, reason in sorted(set(report.failed) - said):
+            problems = {*report.failed, *((path, "gone, but kept in the index") for path in report.missing)}
+            for path, reason in sorted(problems - said)[:NAMED]:
                 say(f"{path}: {reason}")
-            said |= set(report.failed)
+            said |= problems
     except KeyboardInterrupt:
         say("stopped; the index is up to date but for what has changed just now.")
         return 0

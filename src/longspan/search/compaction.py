@@ -1,16 +1,14 @@
-"""Keeping an index in order: moving live rows together, and comparing everything with its checksums."""
+"""Keeping an index small: live rows are moved together, and postings of many parts are joined."""
 
-import os
-import zlib
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
 import numpy as np
 
-from longspan.search.database import NAME, NEW_POSTINGS, POSTINGS, damaged
-from longspan.search.records import Entry, checksum, numbers
-from longspan.search.store import FILES, Store, names_of
-from longspan.search.words import MAX_COUNT, pack
+from longspan.search.database import NEW_POSTINGS, POSTINGS
+from longspan.search.records import Entry
+from longspan.search.store import FILES, Store
+from longspan.search.words import pack
 from longspan.shapes import IntArray
 
 WASTE = 0.25
@@ -29,7 +27,9 @@ def compact(store: Store) -> None:
     Readers see the old state until the last of several transactions puts the new one in its place.
     """
     try:
-        version, entries, rows = store.db.version[0], store.entries(), store.db.number("rows")
+        with store.db.snapshot():
+            version, entries, rows = store.db.version, store.entries(), store.db.number("rows")
+            generation = store.next_generation()
         dead = rows - sum(entry.passages + 1 for entry in entries)
         moved = list(_moved(entries)) if dead > WASTE * rows else None
         if moved is not None or store.db.number("parts") > PARTS:
@@ -37,11 +37,11 @@ def compact(store: Store) -> None:
             for old, new in zip(entries, entries if moved is None else moved, strict=True):
                 place[old.rows] = new.rows
             if moved is not None:
-                _copy(store, entries, moved)
+                _copy(store, entries, moved, generation)
             _join(store, place)
             with store.db.transaction():
-                if store.db.version[0] == version:  # else another process wrote, without the lock
-                    _replace(store, moved)
+                if store.db.version == version:  # else another process wrote, without the lock
+                    _replace(store, moved, generation)
     finally:
         store.tidy()
 
@@ -50,35 +50,32 @@ def _moved(entries: Sequence[Entry]) -> Iterator[Entry]:
     """The same documents with their rows and tokens side by side."""
     slot = token_slot = 0
     for entry in entries:
-        yield replace(entry, slot=slot, token_slot=token_slot)
+        yield replace(entry, slot=slot, token_slot=token_slot if entry.tokens else 0)
         slot, token_slot = slot + entry.passages + 1, token_slot + entry.tokens
 
 
-def _copy(store: Store, entries: Sequence[Entry], moved: Sequence[Entry]) -> None:
+def _copy(store: Store, entries: Sequence[Entry], moved: Sequence[Entry], generation: int) -> None:
     """Copy vectors and tokens to the files of the next generation, one document at a time."""
-    pairs = [pair for pair in zip(entries, moved, strict=True) if pair[0].n_tokens is not None]
+    pairs = [pair for pair in zip(entries, moved, strict=True) if pair[0].is_read]
     vectors, tokens = store.vectors(), store.tokens()
     rows = ((new.slot, vectors[old.slot : old.slot + old.passages + 1].tobytes()) for old, new in pairs)
     codes = (
         (new.token_slot, tokens[old.token_slot : old.token_slot + old.tokens].tobytes()) for old, new in pairs
     )
-    generation = store.db.number("generation") + 1
     for name, width, pieces in zip(
         FILES, (vectors.shape[1] * 2, tokens.shape[1]), (rows, codes), strict=True
     ):
-        path = store.path_of(generation, name)
-        path.unlink(missing_ok=True)
-        store.write(path, width, pieces)
+        store.write(store.path_of(generation, name), width, pieces)
 
 
 def _join(store: Store, place: IntArray) -> None:
     """Write all postings in one part; `place` is the new row of each old one, -1 for the dead."""
-    with store.db.transaction():
+    with store.db.transaction(visible=False):
         store.db.do(f"DROP TABLE IF EXISTS {NEW_POSTINGS}")
         store.db.do(POSTINGS.replace("postings", NEW_POSTINGS, 1))
     last: str | None = ""
     while last is not None:
-        with store.db.transaction():
+        with store.db.transaction(visible=False):
             last = _join_some(store, place, last)
 
 
@@ -99,7 +96,7 @@ def _join_some(store: Store, place: IntArray, after: str) -> str | None:
     return None
 
 
-def _replace(store: Store, moved: Sequence[Entry] | None) -> None:
+def _replace(store: Store, moved: Sequence[Entry] | None, generation: int) -> None:
     """Put the joined postings in the place of the old, and documents, unless None, where they moved."""
     store.db.do("DROP TABLE postings")
     store.db.do(f"ALTER TABLE {NEW_POSTINGS} RENAME TO postings")
@@ -110,45 +107,5 @@ def _replace(store: Store, moved: Sequence[Entry] | None) -> None:
         store.db.put(
             rows=str(sum(entry.passages + 1 for entry in moved)),
             tokens=str(sum(entry.tokens for entry in moved)),
-            generation=str(store.db.number("generation") + 1),
+            generation=str(generation),
         )
-
-
-def verify(store: Store) -> None:
-    """Compare everything with its checksums; damage is an error."""
-    if store.db.rows("PRAGMA integrity_check") != [("ok",)]:
-        raise damaged(store.folder, f"{NAME} fails SQLite's integrity check")
-    _verify_files(store)
-    lengths = np.zeros(store.db.number("rows"), np.int64)
-    vectors, tokens = store.vectors(), store.tokens()
-    for entry in store.entries():
-        rows = store.passages(entry)
-        sound = checksum(entry, rows) == entry.crc
-        if entry.n_tokens is not None:
-            own = slice(entry.slot, entry.slot + entry.passages + 1)
-            codes = tokens[entry.token_slot : entry.token_slot + entry.tokens]
-            data = vectors[own].tobytes() + codes.tobytes() + entry.token_ends
-            sound &= zlib.crc32(data) == entry.vectors_crc
-        if not sound:
-            raise damaged(store.folder, f"what it holds of {entry.title or entry.digest.hex()} has changed")
-        lengths[entry.rows[1:]] = numbers(entry.lengths)
-    sums = np.zeros_like(lengths)
-    for _, (rows_, counts) in store.all_postings():
-        sums[rows_] += counts
-    live = lengths > 1
-    if (sums < np.minimum(lengths, MAX_COUNT))[live].any() or (sums > lengths)[live].any():
-        raise damaged(store.folder, "its table of words is not whole")
-
-
-def _verify_files(store: Store) -> None:
-    """The same of what is known of files, and of the words of their names."""
-    files = store.files()
-    if [file.crc for file in files] != [
-        crc for (crc,) in store.db.rows("SELECT crc FROM files ORDER BY path")
-    ]:
-        raise damaged(store.folder, "what it knows of a file has changed")
-    if {file.document for file in files} != {entry.id for entry in store.entries()}:
-        raise damaged(store.folder, "a file has no document, or a document no file")
-    names = {*store.db.rows("SELECT path, term FROM names JOIN files ON files.id = names.file")}
-    if names != {(os.fsencode(file.path), term) for file, terms in names_of(files) for term in terms}:
-        raise damaged(store.folder, "its table of names is not whole")

@@ -2,23 +2,27 @@
 
 import re
 import sqlite3
-from collections.abc import Iterable, Iterator, Sequence
-from contextlib import contextmanager, suppress
+import zlib
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from itertools import chain
 from pathlib import Path
 from typing import Any, TypeAlias
+from uuid import uuid4
 
-from longspan.errors import CheckpointError, LongspanError, bad
+from longspan.errors import bad
+from longspan.search.connections import Connections
+from longspan.search.faults import damaged, guarded
 from longspan.search.lock import NAME as LOCK
 
 Value: TypeAlias = str | bytes | int | float | None
 """What a column may hold."""
-SCHEMA = "4"
+SCHEMA = "5"
 NAME = "index.sqlite"
+REBUILD = "rebuild"
+"""The folder inside of an index in which the next one is built."""
 FLAT = re.compile(r"(vectors|tokens|fine|parts)-\d+\.(bin|f16|f32)")
 """The names of flat files, those of earlier schemas too."""
-TIMEOUT = 30.0
-"""Seconds to wait while another process writes."""
 PAGE = 1 << 14
 """Bytes of a page of the database: large ones suit postings."""
 VARIABLES = 8192
@@ -45,123 +49,104 @@ TABLES = {
     "postings": POSTINGS,
 }
 """What the database holds beside `meta`, its keys and values."""
+FIRST = {"schema": SCHEMA, "rows": "0", "tokens": "0", "generation": "0", "parts": "0", "changes": "0"}
+"""What `meta` holds of an index without documents."""
 META = "CREATE TABLE meta (key TEXT PRIMARY KEY, value TEXT NOT NULL) WITHOUT ROWID"
 
 
-def _is_free(folder: Path) -> bool:
+def is_free(folder: Path) -> bool:
     """Whether a folder is empty, but for what a discarded index may leave behind."""
     names = {path.name for path in folder.iterdir()}
-    return not names or (LOCK in names and all(FLAT.fullmatch(name) for name in names - {LOCK}))
+    return not names or (LOCK in names and all(FLAT.fullmatch(name) for name in names - {LOCK, REBUILD}))
 
 
-def damaged(folder: Path, reason: str) -> CheckpointError:
-    """The error for an index that can no longer be trusted."""
-    repair = f"Rebuild it: longspan index PATH... --index {folder} --rebuild"
-    return CheckpointError(f"The index `{folder}` is damaged: {reason}. {repair}")
+def _create(db: sqlite3.Connection) -> None:
+    """Make the tables of an index, unless another process has made them."""
+    db.execute(f"PRAGMA page_size = {PAGE}")
+    db.execute("BEGIN IMMEDIATE")
+    try:
+        if not db.execute("SELECT 1 FROM sqlite_master").fetchone():
+            for statement in (META, *TABLES.values()):
+                db.execute(statement)
+            is_file = bool(db.execute("PRAGMA database_list").fetchone()[2])
+            first = FIRST | ({"id": uuid4().hex} if is_file else {})
+            db.executemany("INSERT INTO meta VALUES (?, ?)", [*first.items(), ("crc", meta_crc(first))])
+        db.execute("COMMIT")
+    except BaseException:
+        if db.in_transaction:
+            db.execute("ROLLBACK")
+        raise
 
 
-def unusable(folder: Path, reason: object, *, full: bool = False) -> LongspanError:
-    """The error for an index that cannot be read or written, though nothing is wrong with it."""
-    repair = " Make room on the disk and run this again: what was done is kept." if full else ""
-    return LongspanError(f"The index `{folder}` cannot be used: {reason}.{repair}")
+def meta_crc(values: Mapping[str, str]) -> str:
+    """A checksum of what `meta` holds beside it."""
+    return str(zlib.crc32(repr(sorted(values.items())).encode("utf-8", "surrogatepass")))
 
 
 class Database:
-    """The database in a folder; both are created if they do not exist."""
+    """The database in a folder; nothing is made before something is written. Threads may share it."""
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
         path = folder / NAME
-        fresh = not path.exists()
-        if fresh and folder.exists() and not (folder.is_dir() and _is_free(folder)):
+        if not path.exists() and folder.exists() and not (folder.is_dir() and is_free(folder)):
             raise bad("index", "an index, an empty folder or a new one", str(folder))
-        folder.mkdir(parents=True, exist_ok=True)
-        with self._guarded():
-            self._db = sqlite3.connect(path, timeout=TIMEOUT, isolation_level=None)
-            self.do("PRAGMA cache_spill = OFF")  # to write before the end would shut out readers
-            self.rows("PRAGMA secure_delete = FAST")  # no page is loaded only to be emptied
-            if fresh or not self.rows("SELECT 1 FROM sqlite_master"):  # killed within the first transaction
-                self.do(f"PRAGMA page_size = {PAGE}")
-                self._create()
-            self._check_version()
+        self._connections = Connections(path, _create, self._check)
+        with self.snapshot():  # to know at once whether it can be read
+            pass
 
-    def _create(self) -> None:
-        with self.transaction():
-            if not self.rows("SELECT 1 FROM sqlite_master"):
-                for statement in (META, *TABLES.values()):
-                    self.do(statement)
-                self.put(schema=SCHEMA, rows="0", tokens="0", generation="0", parts="0")
-
-    def _check_version(self) -> None:
-        schema = self.get("schema")
-        if schema is None:
+    def _check(self, db: sqlite3.Connection) -> None:
+        """Raise an error for tables of another schema."""
+        rows = db.execute("SELECT value FROM meta WHERE key = 'schema'").fetchall()
+        if not rows:
             raise damaged(self.folder, "it does not say which schema it has")
-        if schema != SCHEMA:
-            raise bad("index", f"of schema {SCHEMA}", schema, "Rebuild it with --rebuild.")
+        if rows[0][0] != SCHEMA:
+            repair = f"Rebuild it: longspan index --index {self.folder} --rebuild"
+            raise bad("index", f"of schema {SCHEMA}", rows[0][0], repair)
+
+    @property
+    def exists(self) -> bool:
+        """Whether there is an index in the folder."""
+        return self.get("id") is not None
 
     def close(self) -> None:
         """Close the file."""
-        self._db.close()
+        self._connections.close()
 
     @contextmanager
-    def _guarded(self) -> Iterator[None]:
-        """SQLite's errors as ours: in use, not usable, or damaged."""
-        try:
+    def transaction(self, *, visible: bool = True) -> Iterator[None]:
+        """Changes inside take effect together, or not at all; `visible` ones make a new version."""
+        if self._connections.current is not None:
+            raise RuntimeError("a transaction inside of another")
+        with guarded(self.folder), self._connections.transaction(write=True) as db:
+            before = db.total_changes
             yield
-        except sqlite3.ProgrammingError as error:
-            where = f"The index `{self.folder}` was closed, or opened by another thread"
-            raise LongspanError(f"{where} ({error}). Open it in each thread: Index.open(folder).") from error
-        except sqlite3.DatabaseError as error:
-            name = getattr(error, "sqlite_errorname", "")
-            if name.startswith(("SQLITE_BUSY", "SQLITE_LOCKED")):
-                raise LongspanError(f"The index `{self.folder}` is in use by another process.") from error
-            if name.startswith(("SQLITE_READONLY", "SQLITE_FULL", "SQLITE_IOERR", "SQLITE_CANTOPEN")):
-                raise unusable(self.folder, error, full=name == "SQLITE_FULL") from error
-            raise damaged(self.folder, str(error)) from error
-
-    @contextmanager
-    def transaction(self) -> Iterator[None]:
-        """Changes inside take effect together, or not at all."""
-        with self._guarded():
-            self._db.execute("BEGIN IMMEDIATE")
-            try:
-                yield
-                self._db.execute("COMMIT")
-            except BaseException:
-                if self._db.in_transaction:
-                    self._db.execute("ROLLBACK")
-                raise
-
-    def shrink(self) -> None:
-        """Give unused space back to the disk, if that is possible now."""
-        with suppress(sqlite3.DatabaseError):  # others read, or the disk is full
-            self._db.execute("VACUUM")
+            if visible and db.total_changes != before:
+                self.put(changes=str(self.number("changes") + 1))
 
     @contextmanager
     def snapshot(self) -> Iterator[None]:
-        """All reads inside see one state, whatever other processes write; one may stand inside another."""
-        with self._guarded():
-            if self._db.in_transaction:
-                yield
-                return
-            self._db.execute("BEGIN")
-            try:
-                yield
-            finally:
-                self._db.execute("COMMIT")
-
-    @contextmanager
-    def sound(self) -> Iterator[None]:
-        """Report wrong types or sizes of what is read inside as damage: nothing else can have caused them."""
-        try:
+        """All reads inside see one state, whatever others write; one may stand inside another."""
+        if self._connections.current is not None:
             yield
-        except LongspanError:
-            raise
-        except (TypeError, ValueError, LookupError, OverflowError) as error:
-            raise damaged(self.folder, f"its content makes no sense ({error})") from error
+            return
+        with guarded(self.folder), self._connections.transaction(write=False):
+            yield
+
+    def shrink(self) -> None:
+        """Give unused space back to the disk, if that is possible now."""
+        with guarded(self.folder):
+            self._connections.vacuum()
+
+    @property
+    def _db(self) -> sqlite3.Connection:
+        """The connection of the transaction or snapshot that this thread is in."""
+        if self._connections.current is None:
+            raise RuntimeError("not in a transaction")
+        return self._connections.current
 
     def do(self, statement: str, *values: Value) -> sqlite3.Cursor:
-        """Run one statement; one that changes something, only inside a transaction."""
+        """Run one statement inside of a transaction, or of a snapshot if it changes nothing."""
         return self._db.execute(statement, values)
 
     def do_many(self, statement: str, values: Iterable[Sequence[Value]]) -> None:
@@ -187,7 +172,7 @@ class Database:
 
     def rows(self, query: str, *values: Value) -> list[tuple[Any, ...]]:
         """All rows of a query."""
-        with self._guarded():
+        with self.snapshot():
             return self._db.execute(query, values).fetchall()
 
     def get(self, key: str) -> str | None:
@@ -196,8 +181,13 @@ class Database:
         return str(rows[0][0]) if rows else None
 
     def put(self, **values: str) -> None:
-        """Write values to the `meta` table."""
-        self.do_many("REPLACE INTO meta VALUES (?, ?)", values.items())
+        """Write values to the `meta` table; only inside a transaction."""
+        known = self.meta() | values
+        self.do_many("REPLACE INTO meta VALUES (?, ?)", [*values.items(), ("crc", meta_crc(known))])
+
+    def meta(self) -> dict[str, str]:
+        """All of the `meta` table but its checksum."""
+        return {str(key): str(value) for key, value in self.rows("SELECT * FROM meta WHERE key != 'crc'")}
 
     def number(self, key: str) -> int:
         """A whole number of the `meta` table."""
@@ -207,6 +197,7 @@ class Database:
             raise damaged(self.folder, f"its {key} is missing") from None
 
     @property
-    def version(self) -> tuple[int, int]:
-        """Changes whenever this or another process writes."""
-        return self.rows("PRAGMA data_version")[0][0], self._db.total_changes
+    def version(self) -> tuple[str | None, str | None]:
+        """Changes whenever this or another process writes what a search may show."""
+        with self.snapshot():
+            return self.get("id"), self.get("changes")

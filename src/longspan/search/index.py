@@ -1,19 +1,25 @@
 """Index: files in, the passages that answer a query out; only new and changed files are read."""
 
+import os
+import threading
 import time
 from collections.abc import Iterable, Sequence
-from contextlib import nullcontext, suppress
 from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING, Self
 
-from longspan.errors import LongspanError, bad, one_of
-from longspan.search.compaction import compact, verify
-from longspan.search.lock import writing
+from longspan.errors import bad, one_of
+from longspan.search.compaction import compact
+from longspan.search.faults import sound
+from longspan.search.library import model_name
+from longspan.search.lock import ReadOnly, writing
+from longspan.search.own_model import OwnModel
 from longspan.search.query import Query
 from longspan.search.results import Hits, Rerank
+from longspan.search.roots import add_roots, remove_roots
 from longspan.search.store import Store
-from longspan.search.update import Report, fingerprint, is_gone, listed, stamp_of, within
+from longspan.search.update import Report, is_gone, listed, within
+from longspan.search.verify import verify
 from longspan.search.view import View, check_options
 from longspan.search.writer import Writer
 
@@ -23,8 +29,6 @@ if TYPE_CHECKING:
 
 TOKENS = ("1bit", "8bit", "off")
 """How the vectors of tokens are kept."""
-UNNAMED = "a Reader"
-"""What an index knows a model by that has no name."""
 RERANKED = 50
 """How many passages a re-ranker is given."""
 
@@ -32,13 +36,15 @@ RERANKED = 50
 class Index:
     """Documents that can be searched by meaning and by words.
 
-    `index = Index.open("my-index")`, `index.add(["docs/"])`, `print(index.search("who pays?"))`.
+    `index = Index.open("my-index")`, `index.add(["docs/"])`, `print(index.search("who pays?"))`. Threads may
+    share an index, and so may processes: all of them search at once, and those that change it take turns.
     """
 
     def __init__(self, store: Store, model: "str | Path | Reader | None", tokens: str | None = None) -> None:
-        self._store, self._model, self._tokens = store, model, tokens
-        self._loaded: tuple[Reader, str | None] | None = None
-        self._last: tuple[tuple[int, int], View] | None = None
+        self._store, self._tokens = store, tokens
+        self._own = OwnModel(store.db, model)
+        self._last: tuple[tuple[str | None, str | None], View] | None = None
+        self._viewing = threading.RLock()
 
     @classmethod
     def open(
@@ -48,7 +54,7 @@ class Index:
         *,
         tokens: str | None = None,
     ) -> Self:
-        """The index in a folder, created if it does not exist.
+        """The index in a folder; if there is none, `add` makes it.
 
         `model` is a Reader, a folder or a name on the hub; None is the model that the index was built with,
         for a new index the built-in model. `tokens` says how the vectors of single tokens are kept, which
@@ -57,6 +63,8 @@ class Index:
         """
         if tokens is not None:
             one_of("tokens", tokens, TOKENS)
+        if model is None or isinstance(model, str | Path):
+            model = model_name(None if model is None else str(model))
         return cls(Store(Path(folder).expanduser()), model, tokens)
 
     @property
@@ -80,48 +88,7 @@ class Index:
     @property
     def reader(self) -> "Reader":
         """The model, loaded when first needed; it must be the one that the index was built with."""
-        if self._loaded is None or self._loaded[1] != self._store.db.get("fingerprint"):
-            self._loaded = self._load()  # again, if another process has cleared or rebuilt the index
-        return self._loaded[0]
-
-    def _load(self) -> "tuple[Reader, str | None]":
-        """The model, and the fingerprint that it shares with the index."""
-        model, stamp = self._model, None
-        if model is None or isinstance(model, str | Path):
-            from longspan.builtin import ensure
-            from longspan.hub import DEFAULT, resolve
-            from longspan.reader import load
-
-            name = str(model or self.model or DEFAULT)
-            if name == UNNAMED:
-                repair = "Pass it: Index.open(folder, model=reader)."
-                raise bad("model", "the Reader that the index was built with", model, repair)
-            ensure(name)
-            folder = resolve(name)
-            stamp = stamp_of(folder)
-            reader = load(folder, task="encode", overflow="window")
-        else:
-            reader, name = model, UNNAMED
-        with self._store.db.snapshot():
-            known = {key: self._store.db.get(key) for key in ("stamp", "fingerprint")}
-        if stamp is not None and stamp == known["stamp"]:
-            return reader, known["fingerprint"]
-        return reader, self._check_model(reader, name, stamp)
-
-    def _check_model(self, reader: "Reader", name: str, stamp: str | None) -> str:
-        """Refuse a model that the index was not built with; write down what identifies this one."""
-        mark, known = fingerprint(reader), self._store.db.get("fingerprint")
-        if known not in (None, mark):
-            requirement = f"the one that the index was built with ({self.model})"
-            changed = "another Reader" if name == UNNAMED else f"{name}, which has changed since"
-            value = changed if name == self.model else name
-            raise bad("model", requirement, value, "Rebuild the index with --rebuild, or use another folder.")
-        model = name if self.model in (None, UNNAMED) else str(self.model)
-        facts = {"fingerprint": mark, "model": model} | ({"stamp": stamp} if stamp else {})
-        # A finished index is also useful where it cannot be written.
-        with suppress(LongspanError) if known else nullcontext(), self._store.db.transaction():
-            self._store.db.put(**facts)
-        return mark
+        return self._own.reader
 
     def add(
         self,
@@ -130,24 +97,33 @@ class Index:
         vectors: bool = True,
         progress: bool | None = None,
         ocr: bool = False,
+        forget: bool | None = None,
         wait: float | None = None,
     ) -> Report:
-        """Bring the index up to date with files and folders; files that are gone from them are removed.
+        """Bring the index up to date with files and folders; files that are gone from them are forgotten.
+
+        If more than half of what the index holds of one of them is gone, as when a disk is not mounted, these
+        files are kept, and listed in the report as missing; `forget` True forgets them nevertheless, False
+        forgets none.
 
         A file of the same size and time, or of the same content, is not read again, nor is a renamed one.
         Words come first, at tens of megabytes a second; then the model reads (see `embed`), unless `vectors`
         is False. What is done is committed bit by bit, so an interrupted run loses little. `progress` shows
         a bar; None: on a terminal, if it takes a while. `ocr` reads scanned pages and pictures by tesseract,
-        also of files that were read without it. `wait` is how many seconds to wait for another process that
-        changes the index, None: as long as it takes.
+        also of files that were read without it. `wait` is how many seconds to wait for another process or
+        thread that changes the index, None: as long as it takes.
         """
         began, report = time.perf_counter(), Report()
         roots = listed(paths)
-        with writing(self.folder, wait):
+        for root in roots:
+            if not os.path.exists(root):
+                raise bad("paths", "files and folders that exist", str(root))
+        with writing(self.folder, wait) as is_writable:
+            add_roots(self._store.db, roots)
             writer = Writer(self._store, report, progress)
-            writer.add_words(roots, ocr=ocr)
+            writer.add_words(roots, ocr=ocr, forget=forget)
             if vectors:
-                writer.embed(lambda: self.reader, self.tokens)
+                self._embed(writer, is_writable)
             if report.added or report.removed or report.changed or report.n_tokens:
                 compact(self._store)
         report.seconds = time.perf_counter() - began
@@ -162,24 +138,35 @@ class Index:
     ) -> Report:
         """Let the model read the documents that are found by their words only so far, or those `inside`."""
         began, report = time.perf_counter(), Report()
-        with writing(self.folder, wait):
+        with writing(self.folder, wait) as is_writable:
             roots = None if inside is None else listed(inside)
-            Writer(self._store, report, progress).embed(lambda: self.reader, self.tokens, roots)
+            self._embed(Writer(self._store, report, progress), is_writable, roots)
             if report.n_tokens:
                 compact(self._store)
         report.seconds = time.perf_counter() - began
         return report
 
+    def _embed(self, writer: Writer, is_writable: bool, roots: Sequence[Path] | None = None) -> None:
+        if not is_writable and self._store.pending():  # before the model reads what cannot be kept
+            raise ReadOnly(f"The index `{self.folder}` cannot be written: its folder is read-only.")
+        writer.embed(lambda: self.reader, self.tokens, roots)
+
     def remove(self, paths: str | Path | Iterable[str | Path]) -> int:
         """Forget files and all files in folders, and say how many there were; no file is touched."""
         roots = listed(paths)
         with writing(self.folder):
+            remove_roots(self._store.db, roots)
             return self._forget([file.path for file in self._store.files() if within(file.path, roots)])
 
     def prune(self) -> int:
         """Forget files that no longer exist, and say how many there were."""
         with writing(self.folder):
-            return self._forget([file.path for file in self._store.files() if is_gone(file.path)])
+            return self._forget(self.missing)
+
+    @property
+    def missing(self) -> list[Path]:
+        """The files that the index holds, but that no longer exist."""
+        return [file.path for file in self._store.files() if is_gone(file.path)]
 
     def clear(self) -> None:
         """Forget everything, the model too."""
@@ -217,11 +204,12 @@ class Index:
         check_options(query, top, mode, by)
         asked = Query.parse(query)
         roots = None if inside is None else listed(inside)
+        self._check_exists()
         if not len(self):
             return Hits(query, [])
         vectors = None if mode == "bm25" or not self._view().n_read else self._query_vectors(asked.text)
         count = top if rerank is None else max(top, RERANKED)
-        with self._store.db.snapshot(), self._store.db.sound():
+        with self._store.db.snapshot(), sound(self.folder):
             hits = self._view().search(asked, vectors, count, mode=mode, by=by, roots=roots)
         if rerank is not None and hits:
             hits = hits.reranked(rerank)[:top]
@@ -234,6 +222,12 @@ class Index:
             asked=asked.text,
             likely=mode != "bm25" and rerank is None,
         )
+
+    def _check_exists(self) -> None:
+        """Raise an InputError if there is nothing in the folder, whose name may be mistyped."""
+        if not self._store.db.exists:
+            repair = "Nothing is there yet: index.add(paths) fills it."
+            raise bad("index", "a folder that holds an index", str(self.folder), repair)
 
     def _query_vectors(self, query: str) -> "QueryVectors | None":
         """What the model makes of a query; None if it sees nothing in it, such as in a lone accent."""
@@ -248,13 +242,13 @@ class Index:
         return self._view().share_read
 
     def _view(self) -> View:
-        """The current state of the index, whichever process wrote last."""
-        with self._store.db.snapshot():
+        """The current state of the index, whichever process or thread wrote last."""
+        with self._store.db.snapshot(), self._viewing:
             version = self._store.db.version
             if self._last is None or version != self._last[0]:
-                with self._store.db.sound():
+                with sound(self.folder):
                     self._last = version, View(self._store)
-        return self._last[1]
+            return self._last[1]
 
     @property
     def files(self) -> list[Path]:
@@ -274,7 +268,8 @@ class Index:
 
     def verify(self) -> None:
         """Compare the whole index with its checksums; damage raises a CheckpointError."""
-        with self._store.db.sound():
+        self._check_exists()
+        with writing(self.folder):  # so that nobody has to wait for one long snapshot to end
             verify(self._store)
 
     def close(self) -> None:

@@ -109,7 +109,7 @@ def respond(index: Index, own: dict[str, str], message: dict[str, Any]) -> dict[
         request = Request(**message["request"])
         check(request)
         report = index.add(request.paths, vectors=False, progress=False, wait=WAIT) if request.paths else None
-        if report is not None and report.failed:
+        if report is not None and (report.failed or report.missing):
             return {"declined": "some files cannot be read"}
         reply = answer(index, request, report)
         unread = reply.read < 1 and not request.now

@@ -1,10 +1,9 @@
 """The user's indexes: one by default, others by name or folder, and what they hold."""
 
 import hashlib
-import json
 import os
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from types import TracebackType
 from typing import NamedTuple, Self
@@ -12,6 +11,7 @@ from typing import NamedTuple, Self
 from longspan.errors import LongspanError, bad
 from longspan.hub import DEFAULT, cache_folder
 from longspan.search.database import NAME, Database
+from longspan.search.roots import covered, known_roots
 
 _PLAIN = re.compile(r"\w[\w.-]{0,63}")
 """What may be the name of an index."""
@@ -76,11 +76,15 @@ def exists(folder: Path) -> bool:
     return (folder / NAME).is_file()
 
 
+def names() -> list[str]:
+    """The names of all indexes that have some."""
+    place = indexes_folder()
+    return sorted(folder.name for folder in place.iterdir() if exists(folder)) if place.is_dir() else []
+
+
 def summaries() -> list[Summary]:
     """All indexes that have names."""
-    place = indexes_folder()
-    folders = sorted(place.iterdir()) if place.is_dir() else []
-    return [summary(folder) for folder in folders if exists(folder)]
+    return [summary(indexes_folder() / name) for name in names()]
 
 
 def summary(folder: Path) -> Summary:
@@ -129,7 +133,7 @@ class Catalog:
             "SELECT path, document, characters FROM files JOIN documents ON documents.id = files.document"
             f" WHERE n_tokens IS {condition}"
         )
-        near = {number: size for path, number, size in rows if _covered(Path(os.fsdecode(path)), roots)}
+        near = {number: size for path, number, size in rows if covered(Path(os.fsdecode(path)), roots)}
         return sum(near.values())
 
     def counts(self) -> tuple[int, int]:
@@ -165,25 +169,4 @@ class Catalog:
     @property
     def roots(self) -> list[Path]:
         """The files and folders that were added, so that they can be looked through again."""
-        return [Path(root) for root in json.loads(self._db.get("roots") or "[]")]
-
-    def add_roots(self, paths: Iterable[Path]) -> None:
-        """Remember files and folders, unless they lie in one that is remembered."""
-        known = self.roots
-        self._put_roots(known, [*known, *paths])
-
-    def remove_roots(self, paths: Sequence[Path]) -> None:
-        """Forget files and folders, and all inside them."""
-        known = self.roots
-        self._put_roots(known, [root for root in known if not _covered(root, paths)])
-
-    def _put_roots(self, known: Sequence[Path], roots: Sequence[Path]) -> None:
-        wider = [root for root in dict.fromkeys(roots) if not _covered(root, roots, strictly=True)]
-        if wider != list(known):
-            with self._db.transaction():
-                self._db.put(roots=json.dumps([os.fspath(root) for root in wider]))
-
-
-def _covered(path: Path, roots: Sequence[Path], *, strictly: bool = False) -> bool:
-    """Whether a path lies in one of some folders, or is one of them."""
-    return not set(roots).isdisjoint(path.parents) or (not strictly and path in roots)
+        return known_roots(self._db)

@@ -11,37 +11,54 @@ from longspan.errors import LongspanError
 
 NAME = "index.lock"
 POLL = 0.2
+DENIED = (errno.EACCES, errno.EPERM, errno.EROFS)
+"""Errors of a folder that may not be written."""
 
 
-class Busy(LongspanError):
+class Unwritable(LongspanError):
+    """The index cannot be changed now, but it can be searched."""
+
+
+class Busy(Unwritable):
     """Another process is changing the index."""
 
 
+class ReadOnly(Unwritable):
+    """The index may not be written."""
+
+
 @contextmanager
-def writing(folder: Path, wait: float | None = None) -> Iterator[None]:
+def writing(folder: Path, wait: float | None = None) -> Iterator[bool]:
     """Hold the lock of an index; wait at most `wait` seconds for it, None: as long as it takes.
 
-    Where the lock may not be written, nothing else may be: the changes themselves will fail.
+    Threads take turns as processes do. The folder is made if it does not exist. False: the lock may not be
+    written, and nothing else may be; the changes themselves will fail.
     """
     file = _opened(folder)
+    if file is None:
+        yield False
+        return
     try:
         deadline = None if wait is None else time.monotonic() + wait
-        while file is not None and not _locked(file, folder):
+        while not _locked(file, folder):
             if deadline is not None and time.monotonic() >= deadline:
-                raise Busy(f"The index `{folder}` is being changed by another process.")
+                raise Busy(f"The index `{folder}` is being changed by another process or thread.")
             time.sleep(POLL)
-        yield
+        try:
+            yield True
+        finally:
+            _unlock(file)
     finally:
-        if file is not None:
-            os.close(file)  # which frees the lock
+        os.close(file)
 
 
 def _opened(folder: Path) -> int | None:
     """The file of the lock; None where it may not be written."""
     try:
+        folder.mkdir(parents=True, exist_ok=True)
         return os.open(folder / NAME, os.O_RDWR | os.O_CREAT, 0o644)
     except OSError as error:
-        if error.errno in (errno.EACCES, errno.EPERM, errno.EROFS):
+        if error.errno in DENIED:
             return None
         raise _unlockable(folder, error) from error
 
@@ -62,6 +79,14 @@ def _locked(file: int, folder: Path) -> bool:
             return False
         raise _unlockable(folder, error) from error
     return True
+
+
+def _unlock(file: int) -> None:
+    """Give the lock back: to close the file is not enough while a forked process has it open, too."""
+    if os.name != "nt":
+        import fcntl
+
+        fcntl.flock(file, fcntl.LOCK_UN)
 
 
 def _unlockable(folder: Path, error: OSError) -> LongspanError:

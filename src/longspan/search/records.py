@@ -33,7 +33,7 @@ class File(NamedTuple):
 
 @dataclass(frozen=True, kw_only=True)
 class Entry:
-    """A document of the index; n_tokens is None until the model has read it."""
+    """A document of the index; n_tokens is None until the model has read it, and 0 if it has no text."""
 
     id: int = 0
     digest: bytes
@@ -65,6 +65,11 @@ class Entry:
             return False
         sizes = np.diff(numbers(self.pages), append=self.characters)
         return bool((sizes <= 2).any())  # a blank line stands between pages
+
+    @property
+    def is_read(self) -> bool:
+        """Whether it has vectors; one without text has none."""
+        return self.n_tokens is not None and self.passages > 0
 
     @property
     def rows(self) -> IntArray:
@@ -112,9 +117,17 @@ def numbers(data: bytes) -> IntArray:
 
 
 def checksum(entry: Entry, rows: Sequence[Row]) -> int:
-    """A checksum of all that a search may show of a document, or know it by."""
-    shown = [entry.title, entry.kind, *(f"{row.start} {row.line} {row.section}\0{row.text}" for row in rows)]
+    """A checksum of all that a search may show of a document, or know it by, but for what the model makes."""
+    known = f"{entry.id} {entry.characters} {entry.passages} {entry.first}"
+    shown = [known, entry.title, entry.kind]
+    shown += [f"{row.start} {row.line} {row.section}\0{row.text}" for row in rows]
     return zlib.crc32(
         "\0".join(shown).encode("utf-8", "surrogatepass"),
         zlib.crc32(entry.digest + entry.pages + entry.lengths),
     )
+
+
+def vectors_checksum(entry: Entry, vectors: bytes, tokens: bytes) -> int:
+    """A checksum of what the model makes of a document."""
+    known = f"{entry.n_tokens} {entry.truncated} {entry.windows}".encode()
+    return zlib.crc32(b"".join((vectors, tokens, entry.token_ends, known)))

@@ -139,6 +139,8 @@ def _context_of(index: "Index", request: Request) -> "ContextOf | None":
     def context(hit: "Hit") -> tuple[int, str]:
         with Catalog(index.folder) as catalog:
             text = catalog.text(hit.file)
+        if text[hit.start : hit.end] != hit.text:  # another process has changed the index since
+            return hit.start, hit.text
         begin, end = surroundings(text, hit.answer_start, hit.answer_end, count)
         return begin, text[begin:end]
 

@@ -7,9 +7,8 @@ leaves dead rows behind; when there are too many, the live ones move to new file
 in place of the old. Postings are written in parts, one for each transaction; many parts are joined.
 """
 
-import errno
 import os
-import zlib
+import re
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import replace
@@ -20,8 +19,9 @@ from typing import Any
 
 import numpy as np
 
-from longspan.search.database import FLAT, NAME, NEW_POSTINGS, TABLES, Database, Value, damaged, unusable
-from longspan.search.records import COLUMNS, Entry, File, Row, Tables, checksum
+from longspan.search.database import FIRST, FLAT, NAME, NEW_POSTINGS, REBUILD, TABLES, Database, Value
+from longspan.search.faults import damaged, unusable
+from longspan.search.records import COLUMNS, Entry, File, Row, Tables, checksum, vectors_checksum
 from longspan.search.words import Postings, postings, stems, unpack, words_of
 from longspan.shapes import ByteArray, FloatArray
 
@@ -30,27 +30,20 @@ FILES = ("vectors", "tokens")
 
 
 class Store:
-    """The folder of an index, created if it does not exist."""
+    """The folder of an index, made when something is written to it."""
 
     def __init__(self, folder: Path) -> None:
         self.folder, self.db = folder, Database(folder)
-
-    @staticmethod
-    def discard(folder: Path) -> None:
-        """Delete the files of an index of any schema, damaged or not, and no other files."""
-        for path in [*_flat_files(folder), folder / f"{NAME}-journal", folder / NAME]:
-            path.unlink(missing_ok=True)  # the database last: while it is there, the folder is an index
 
     def clear(self) -> None:
         """Forget everything, the model too; readers at work see either all or nothing."""
         with self.db.transaction():
             for table in TABLES:
                 self.db.do(f"DELETE FROM {table}")
-            generation = self.db.number("generation") + 1
-            while any(self.path_of(generation, name).exists() for name in FILES):
-                generation += 1  # a compaction was killed
-            self.db.do("DELETE FROM meta WHERE key != 'schema'")
-            self.db.put(rows="0", tokens="0", generation=str(generation), parts="0")
+            kept = {key: value for key, value in self.db.meta().items() if key in ("id", "changes")}
+            generation = str(self.next_generation())
+            self.db.do("DELETE FROM meta")
+            self.db.put(**FIRST | kept | {"generation": generation})
         self.tidy()
         self.db.shrink()
 
@@ -145,13 +138,7 @@ class Store:
 
     def add(self, group: Sequence[tuple[Entry, Sequence[Row]]]) -> dict[bytes, int]:
         """Add documents with their words; the ids of their digests."""
-        texts: list[str] = []
-        for entry, rows in group:
-            texts += [
-                entry.title,
-                *(f"{row.section}\n{row.text}" if row.section else row.text for row in rows),
-            ]
-        packed, counts = postings(texts)
+        packed, counts = postings([text for entry, rows in group for text in texts_of(entry, rows)])
         begin = slot = self.db.number("rows")
         number, first = self.db.next_id("documents"), self.db.next_id("passages")
         ids: dict[bytes, int] = {}
@@ -161,6 +148,7 @@ class Store:
             own = counts[slot - begin + 1 : slot - begin + 1 + len(rows)]
             lengths = np.maximum(own, 1).astype("<u4").tobytes()
             placed = replace(entry, id=number, passages=len(rows), first=first, slot=slot, lengths=lengths)
+            placed = replace(placed, n_tokens=None if rows else 0)
             placed = replace(placed, crc=checksum(placed, rows))
             documents.append([getattr(placed, name) for name in COLUMNS])
             passages += [(each, *row) for each, row in enumerate(rows, first)]
@@ -216,7 +204,7 @@ class Store:
             vectors.append((entry.slot, data[0]))
             tokens.append((token_slot, data[1]))
             ends = own.token_ends.astype("<u4").tobytes() if sizes["token_bytes"] else b""
-            crc = zlib.crc32(b"".join((*data, ends)))
+            crc = vectors_checksum(replace(entry, token_ends=ends), *data)
             updates.append((entry.n_tokens, entry.truncated, entry.windows, token_slot, ends, crc, entry.id))
             token_slot += len(own.tokens)
         generation = self.db.number("generation")
@@ -241,29 +229,44 @@ class Store:
                 out.flush()
                 os.fsync(out.fileno())
         except OSError as error:
-            full = error.errno in (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
-            raise unusable(self.folder, error.strerror, full=full) from error
+            raise unusable(self.folder, error) from error
 
     def tidy(self) -> None:
         """Delete what nothing refers to: files of other generations, and what a killed process left."""
-        with self.db.transaction():
+        with self.db.transaction(visible=False):
             self.db.do(f"DROP TABLE IF EXISTS {NEW_POSTINGS}")
         generation = self.db.number("generation")
         keep = {self.path_of(generation, name) for name in FILES}
-        for path in _flat_files(self.folder):
+        for path in flat_files(self.folder):
             if path not in keep:
                 with suppress(OSError):  # mapped by another process where that forbids deletion
                     path.unlink()
 
     def sizes(self) -> dict[str, int]:
-        """Bytes of the files of the index: its database, and each of the flat files."""
-        generation = self.db.number("generation")
-        paths = {"text and words": self.folder / NAME}
-        paths |= {name: self.path_of(generation, name) for name in FILES}
-        return {name: path.stat().st_size for name, path in paths.items() if path.is_file()}
+        """Bytes of the files of the index: its database, the flat files, and an unfinished rebuild."""
+        with self.db.snapshot():
+            generation = self.db.number("generation")
+            paths = {"text and words": self.folder / NAME}
+            paths |= {name: self.path_of(generation, name) for name in FILES}
+            sizes = {name: path.stat().st_size for name, path in paths.items() if path.is_file()}
+        unfinished = self.folder / REBUILD
+        begun = sum(path.stat().st_size for path in unfinished.iterdir()) if unfinished.is_dir() else 0
+        return sizes | ({"unfinished rebuild": begun} if begun else {})
+
+    def next_generation(self) -> int:
+        """A generation that no flat file belongs to, not even one that a killed process left."""
+        known = map(generation_of, flat_files(self.folder))
+        return 1 + max([*known, self.db.number("generation")])
 
     def path_of(self, generation: int, name: str) -> Path:
         return self.folder / f"{name}-{generation}.bin"
+
+
+def texts_of(entry: Entry, rows: Sequence[Row]) -> Iterator[str]:
+    """The words of each row of a document: its title, then its passages under their headings."""
+    yield entry.title
+    for row in rows:
+        yield f"{row.section}\n{row.text}" if row.section else row.text
 
 
 def names_of(files: Sequence[File]) -> list[tuple[File, set[str]]]:
@@ -273,5 +276,11 @@ def names_of(files: Sequence[File]) -> list[tuple[File, set[str]]]:
     return [(file, {stem_of[word] for word in own}) for file, own in zip(files, words, strict=True)]
 
 
-def _flat_files(folder: Path) -> list[Path]:
+def generation_of(path: Path) -> int:
+    """The number in the name of a flat file."""
+    return int(re.findall(r"\d+", path.name)[0])
+
+
+def flat_files(folder: Path) -> list[Path]:
+    """The flat files in a folder, of any generation and schema."""
     return [path for path in folder.iterdir() if FLAT.fullmatch(path.name)]

@@ -2,6 +2,7 @@
 
 import hashlib
 import os
+import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -29,6 +30,7 @@ class ReportDict(TypedDict):
     failed: list[FileReason]
     skipped: list[FileReason]
     gaps: list[FileReason]
+    missing: list[str]
     read: int
     n_tokens: int
     truncated: int
@@ -50,6 +52,8 @@ class Report:
     "Files in folders that are not documents, such as pictures, and why."
     gaps: list[tuple[Path, str]] = field(default_factory=list)
     "Files with pages that hold no text, and how many."
+    missing: list[Path] = field(default_factory=list)
+    "Files that are gone, but that the index keeps, since there are so many of them."
     read: int = 0
     "How many documents the model has read."
     n_tokens: int = 0
@@ -62,16 +66,53 @@ class Report:
             name: [{"file": str(path), "reason": reason} for path, reason in getattr(self, name)]
             for name in ("failed", "skipped", "gaps")
         }
-        return cast(ReportDict, vars(self) | lists)
+        return cast(ReportDict, vars(self) | lists | {"missing": list(map(str, self.missing))})
+
+    @property
+    def skips(self) -> str:
+        """How many files were skipped, and for which reasons."""
+        return f"{len(self.skipped)} skipped ({_reasons(self.skipped)})"
 
     def __str__(self) -> str:
         counts = {name: getattr(self, name) for name in ("added", "changed", "moved", "removed", "unchanged")}
-        counts["skipped"] = len(self.skipped)
-        parts = [f"{count} {name}" for name, count in counts.items() if count] or ["nothing to do"]
+        counts["missing, but kept"] = len(self.missing)
+        parts = [f"{count} {name}" for name, count in counts.items() if count]
+        parts += [self.skips] if self.skipped else []
+        parts = parts or ["nothing to do"]
         speed = (
             f", {self.n_tokens:,} tokens at {self.n_tokens / self.seconds:,.0f}/s" if self.n_tokens else ""
         )
         return f"{', '.join(parts)}{speed}"
+
+
+KINDS = (
+    (r"its suffix (\S+) is not known", "with unknown suffix"),
+    (r"it is a picture.*", "as pictures, see --ocr"),
+    (r"it looks binary", "binary"),
+    (r"it is a link to a folder", "as links to folders"),
+    (r"it was found before.*", "as known under another path"),
+)
+"""Reasons to skip a file, and what they are called in a summary."""
+
+
+def _reasons(skipped: Sequence[tuple[Path, str]]) -> str:
+    """How many files were skipped for which reason.
+
+    >>> _reasons([(Path("a.bin"), "its suffix .bin is not known"), (Path("b"), "it looks binary")])
+    '1 with unknown suffix: .bin; 1 binary'
+    """
+    kinds: dict[str, list[str]] = {}
+    for _, reason in skipped:
+        kind, detail = reason, ""
+        for pattern, short in KINDS:
+            if match := re.fullmatch(pattern, reason):
+                kind, detail = short, "".join(match.groups())
+        kinds.setdefault(kind, []).append(detail)
+    parts = []
+    for kind, details in sorted(kinds.items(), key=lambda item: -len(item[1])):
+        named = ", ".join(sorted({detail for detail in details if detail})[:5])
+        parts.append(f"{len(details)} {kind}{f': {named}' if named else ''}")
+    return "; ".join(parts)
 
 
 KEY_NAMES = (("backbone.", "body."), ("head.sif.", "head.salience."))
@@ -118,6 +159,18 @@ def is_gone(path: Path) -> bool:
     except OSError as error:
         return isinstance(error, FileNotFoundError | NotADirectoryError)
     return False
+
+
+def too_many(gone: set[Path], known: Iterable[Path], roots: Sequence[Path]) -> set[Path]:
+    """Those of the files that are gone which are more than half of what is known in one of the folders."""
+    found: set[Path] = set()
+    paths = list(known)
+    for root in roots:
+        own = {path for path in paths if within(path, [root])}
+        lost = gone & own
+        if 2 * len(lost) > len(own):
+            found |= lost
+    return found
 
 
 def listed(paths: str | Path | Iterable[str | Path]) -> list[Path]:

@@ -56,7 +56,7 @@ class View:
             own = slice(entry.slot, entry.slot + entry.passages + 1)
             self.owner[own] = number
             lengths[own][1:] = numbers(entry.lengths)
-            self.read[own] = entry.n_tokens is not None
+            self.read[own] = entry.is_read
         if self.read[len(self.vectors) :].any() or (self.owner[lengths > 0] < 0).any():
             raise ValueError("rows are missing")
         self.slots = np.array([entry.slot for entry in self.entries], np.int64)
@@ -70,7 +70,7 @@ class View:
     @property
     def n_read(self) -> int:
         """How many documents the model has read."""
-        return sum(entry.n_tokens is not None for entry in self.entries)
+        return sum(entry.is_read for entry in self.entries)
 
     @property
     def share_read(self) -> float:

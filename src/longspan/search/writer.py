@@ -14,7 +14,7 @@ from longspan.errors import DocumentError, LongspanError
 from longspan.progress import progress_bar
 from longspan.search.records import RECOGNIZED, Entry, File, Row
 from longspan.search.store import Store
-from longspan.search.update import Report, digest, is_gone, within
+from longspan.search.update import Report, digest, is_gone, too_many, within
 from longspan.text.documents import Document, read_each
 from longspan.text.files import kinds
 from longspan.text.passages import tile
@@ -38,9 +38,12 @@ class Writer:
     report: Report
     progress: bool | None
 
-    def add_words(self, roots: Sequence[Path], *, ocr: bool) -> None:
-        """Make the words of all files known; records of deleted, renamed and touched ones are updated."""
-        pending = list(self._compare(roots, ocr).items())
+    def add_words(self, roots: Sequence[Path], *, ocr: bool, forget: bool | None = None) -> None:
+        """Make the words of all files known; records of deleted, renamed and touched ones are updated.
+
+        `forget` says whether deleted files are forgotten; None: unless they are too many.
+        """
+        pending = list(self._compare(roots, ocr, forget).items())
         size, done = sum(files[0].size for _, files in pending), 0
         paths = [files[0].path for _, files in pending]
         # Two child processes parse at once, but two threads would only wait for each other.
@@ -53,7 +56,7 @@ class Writer:
                 self._commit(list(zip(known, group, strict=True)), ocr)
                 bar.update(sum(files[0].size for _, files in known))
 
-    def _compare(self, roots: Sequence[Path], ocr: bool) -> dict[bytes, list[File]]:
+    def _compare(self, roots: Sequence[Path], ocr: bool, forget: bool | None) -> dict[bytes, list[File]]:
         """The files that must be read, by their digests; records of other changes are updated."""
         report = self.report
         known = {file.path: file for file in self.store.files()}
@@ -68,6 +71,7 @@ class Writer:
                 failed=lambda path, reason: report.failed.append((path, reason)),
             )
         )
+        report.skipped = [each for each in dict.fromkeys(report.skipped) if each[0] not in present]
         gone = {path for path in known if path not in present and within(path, roots) and is_gone(path)}
         lost = {known[path].document for path in gone}
         pending: dict[bytes, list[File]] = {}
@@ -99,6 +103,11 @@ class Writer:
                 lost.discard(file.document)
             else:
                 report.added += 1
+        if not forget:
+            found = {file.document for file in same}
+            lost_files = {path for path in gone if known[path].document not in found}
+            kept = lost_files if forget is False else too_many(lost_files, known, roots)
+            report.missing, gone = sorted(kept), gone - kept
         report.removed = max(0, len(gone) - report.moved)
         if gone or same:
             with self.store.db.transaction():

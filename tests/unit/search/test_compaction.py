@@ -6,9 +6,10 @@ from pathlib import Path
 import pytest
 
 from longspan.search import compaction
-from longspan.search.compaction import compact, verify
+from longspan.search.compaction import compact
 from longspan.search.index import Index
 from longspan.search.store import Store
+from longspan.search.verify import verify
 from unit.search.folders import filled, stored
 
 
@@ -146,12 +147,22 @@ def test_a_table_is_emptied_without_its_pages_being_read_into_memory(store: Stor
         assert journal.stat().st_size < store.sizes()["text and words"] / 10
 
 
-def test_all_is_cleared_where_space_cannot_be_given_back(store: Store) -> None:
+def test_all_is_cleared_where_space_cannot_be_given_back(
+    store: Store, monkeypatch: pytest.MonkeyPatch
+) -> None:
     stored(store, "old", ["river"] * 3, width=8)
-    statement = store.db.do("SELECT * FROM sqlite_master")
-    next(statement)  # in progress: no VACUUM
+    monkeypatch.setattr("longspan.search.connections.TIMEOUT", 0.1)
+    store = Store(store.folder)  # which does not wait
+    shrink, tried = store.db.shrink, list[bool]()
+
+    def beside_a_reader() -> None:
+        with Store(store.folder).db.snapshot():
+            tried.append(True)
+            shrink()
+
+    monkeypatch.setattr(store.db, "shrink", beside_a_reader)
     store.clear()
+    assert tried
     assert store.entries() == []
-    statement.close()
     stored(store, "new", ["river"] * 2, width=8)
     verify(store)

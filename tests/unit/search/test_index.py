@@ -132,7 +132,7 @@ def test_rows_of_the_dead_are_given_back(docs: Path, index: Index) -> None:
     sizes = index.sizes
     for number in (0, 2, 3):
         (docs / f"{number}.txt").unlink()
-    index.add(docs)
+    index.add(docs, forget=True)
     assert index.sizes["vectors"] == (len(index) + 1) * 16 * 2
     assert index.sizes["tokens"] < sizes["tokens"] / 2
     assert len(list(index.folder.glob("*.bin"))) == 2
@@ -214,6 +214,40 @@ def test_an_empty_index_finds_nothing(tmp_path: Path, index: Index) -> None:
     index.verify()
 
 
+def test_a_file_without_text_has_no_vector_and_is_not_read_again(docs: Path, index: Index) -> None:
+    for name, content in (("0-empty.txt", ""), ("blank.txt", " \n\n"), ("zz-empty.md", "")):
+        (docs / name).write_text(content, encoding="utf-8")
+    report = index.add(docs)
+    assert (report.added, report.read, index.share_read) == (7, 4, 1.0)
+    blank = [entry for entry in index._store.entries() if not entry.characters or not entry.passages]
+    assert len(blank) == 2  # equal files are one document
+    assert not any(entry.is_read for entry in blank)
+    assert not index._store.vectors()[blank[0].slot].any()
+    for mode in MODES:
+        for by in ("passage", "document"):
+            found = index.search("the river", top=99, mode=mode, by=by)
+            assert {hit.file.name for hit in found} <= {f"{number}.txt" for number in range(4)}
+    index.verify()
+    assert index.embed().read == 0
+    for number in range(3):
+        (docs / f"{number}.txt").unlink()
+    index.add(docs, forget=True)  # rows move
+    index.verify()
+    assert len(index.search("the river", mode="dense")) > 0
+
+
+def test_a_relative_folder_of_a_model_is_stored_as_an_absolute_one(
+    docs: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    tiny().save(tmp_path / "here" / "model")
+    monkeypatch.chdir(tmp_path / "here")
+    with Index.open(tmp_path / "own", "model") as index:
+        monkeypatch.chdir(tmp_path)
+        index.add(docs)
+        assert index.model == str(tmp_path / "here" / "model")
+    assert len(Index.open(tmp_path / "own").search("Rome")) > 0
+
+
 def test_mistakes_are_told(index: Index, tmp_path: Path) -> None:
     with pytest.raises(InputError, match=r"`query` must be a text that is not empty"):
         index.search(" ")
@@ -250,7 +284,7 @@ def test_a_model_is_known_by_its_files_until_they_change(
     with Index.open(tmp_path / "own", tmp_path / "model") as index:
         index.add(docs)
     with monkeypatch.context() as patched:
-        patched.setattr("longspan.search.index.fingerprint", lambda reader: pytest.fail("read again"))
+        patched.setattr("longspan.search.own_model.fingerprint", lambda reader: pytest.fail("read again"))
         assert len(Index.open(tmp_path / "own").search("Rome")) > 0
     weights = tmp_path / "model" / "model.safetensors"
     data = bytearray(weights.read_bytes())
@@ -455,22 +489,6 @@ def test_passages_of_an_index_are_the_whole_text(shared: Index) -> None:
         assert max(len(row.text) for row in rows[:-1]) <= LONGEST
 
 
-def test_a_rebuilt_index_may_stand_where_a_discarded_one_stood(docs: Path, index: Index) -> None:
-    index.add(docs)
-    index.close()
-    index._store.discard(index.folder)
-    assert Index.open(index.folder, tiny()).add(docs).added == 4
-
-
-def test_what_earlier_schemas_wrote_is_discarded_and_nothing_else(tmp_path: Path) -> None:
-    ours = ["index.sqlite", "index.sqlite-journal", "vectors-0.f32", "vectors-12.f16", "fine-12.f16"]
-    ours += ["parts-3.bin", "vectors-7.bin", "tokens-7.bin"]
-    theirs = ["vectors-mine.bin", "my-vectors-0.bin", "fine-1.f16.txt", "index.sqlite.old"]
-    folder = written(tmp_path / "index", dict.fromkeys([*ours, *theirs], ""))
-    Store.discard(folder)
-    assert sorted(path.name for path in folder.iterdir()) == sorted(theirs)
-
-
 def test_a_folder_whose_index_was_only_partly_discarded_can_be_used(tmp_path: Path) -> None:
     folder = written(tmp_path / "index", {"index.lock": "", "vectors-0.f16": "", "fine-0.f16": ""})
     with Index.open(folder) as index:
@@ -495,9 +513,7 @@ def test_a_damaged_index_says_so_and_how_to_rebuild_it(docs: Path, index: Index,
         vectors.write_bytes(vectors.read_bytes()[:-1])
     else:
         vectors.unlink()
-    with pytest.raises(
-        CheckpointError, match=r"is damaged: .* longspan index PATH\.\.\. --index .* --rebuild"
-    ):
+    with pytest.raises(CheckpointError, match=r"is damaged: .* longspan index --index .* --rebuild"):
         Index.open(folder, tiny()).search("Rome")
 
 

@@ -9,9 +9,10 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from longspan.search.compaction import compact, verify
+from longspan.search.compaction import compact
 from longspan.search.lexical import Lexical
 from longspan.search.store import Store
+from longspan.search.verify import verify
 from longspan.search.view import View
 from longspan.search.words import K1, B, query_stems, stems, words_of
 from unit.search.folders import stored
