@@ -15,6 +15,8 @@ if TYPE_CHECKING:
 
 SECONDS = 5
 """Between two looks at the files that are watched."""
+GAPS = 20
+"""Files of which something is missing that are named."""
 NOTICE = 1.0
 """Seconds to wait for another process before the user is told."""
 
@@ -172,8 +174,10 @@ def _update(index: "Index", paths: list[str], arguments: argparse.Namespace) -> 
 
 def tell_problems(index: "Index", report: "Report") -> None:
     """Say which files could not be read, and what is missing."""
-    for path, reason in [*report.failed, *report.gaps]:
+    for path, reason in [*report.failed, *report.gaps[:GAPS]]:
         say(reason if str(path) in reason else f"{path}: {reason}")
+    if len(report.gaps) > GAPS:
+        say(f"something is missing of {counted(len(report.gaps) - GAPS, 'more file')}; --json names them.")
     if not len(index):
         skipped = f"; {counted(report.skipped, 'file')} skipped" if report.skipped else ""
         say(f"there are no documents to search{skipped}.")

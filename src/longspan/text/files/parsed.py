@@ -2,6 +2,8 @@
 
 from typing import NamedTuple
 
+from longspan.text.files.places import NOWHERE, Places
+
 LONGEST_TITLE = 1000
 LONGEST_HEADING = 120
 MOST_HEADINGS = 100_000
@@ -29,6 +31,10 @@ class Parsed(NamedTuple):
     "In the order of the text."
     empty_pages: int = 0
     "Pages that show something, but hold no text."
+    hidden: int = 0
+    "Characters that were left out because a reader of the file does not see them."
+    places: Places = NOWHERE
+    "Where the text stands in the file, if neither its own lines nor its pages say it."
 
 
 class Refusal(Exception):
