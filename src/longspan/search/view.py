@@ -18,7 +18,7 @@ from longspan.search.section import section_at
 from longspan.search.store import Store
 from longspan.search.terms import query_terms, term_of
 from longspan.search.update import within
-from longspan.search.where import Where
+from longspan.search.where import Where, is_table
 from longspan.search.words import stems, words_of
 from longspan.shapes import BoolArray, FloatArray, IntArray
 
@@ -136,7 +136,9 @@ class View:
         text = passage.text.strip()
         start = passage.start + len(passage.text) - len(passage.text.lstrip())
         tokens = self._tokens(row, passage.text, start - passage.start, signals)
-        begin, end = answering_sentence(text, signals, int(self.owner[row]), tokens, passage.path)
+        begin, end = answering_sentence(
+            text, signals, int(self.owner[row]), tokens, passage.path, rows=is_table(path, entry.kind)
+        )
         where = Where(entry, passage)
         dense = None
         if signals.vectors is not None and self.read[row]:

@@ -1,12 +1,21 @@
 """Where in its file a person finds a character of a passage."""
 
 from functools import cached_property
+from pathlib import Path
 
 import numpy as np
 
 from longspan.search.records import Entry, Row, numbers, unpacked
 from longspan.text.files.kinds import AS_THEY_ARE
 from longspan.text.files.places import LINE, Places
+
+TABLES = (".xlsx", ".ods", ".csv", ".tsv", ".jsonl", ".log")
+"""Files whose lines are rows, each of which says something."""
+
+
+def is_table(path: Path, kind: str) -> bool:
+    """Whether a person looks for rows in a file."""
+    return kind == "xlsx" or path.suffix.lower() in TABLES
 
 
 class Where:

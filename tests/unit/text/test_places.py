@@ -16,20 +16,23 @@ NOTE = "<w:footnote{}>{}</w:footnote>".format
 def mail() -> bytes:
     message = EmailMessage()
     message["Subject"] = "Fees"
-    message.set_content("Hello,\n\nthe needle is\nhere.\n")
+    message.set_content("Hello,\n\nthis needle is the only one is\nhere.\n")
     return message.as_bytes()
 
 
 DRAW = 'xmlns:draw="urn:oasis:names:tc:opendocument:xmlns:drawing:1.0"'
 CASES = {
-    "a.txt": ("one\n\nthe needle", "line 3"),
-    "a.md": ("# One\r\nthe needle", "line 2"),
-    "a.py": ("x = 1\n# the needle", "line 2"),
-    "a.html": ("<html>\n<p>one<br>\ntwo\n<!--\n-->\nand\n  the needle", "line 7"),
-    "pre.html": ("<script>\n\n</script><pre>\none\n\ntwo\nthe needle</pre>", "line 7"),
-    "a.pdf": (files.pdf(["one", "two", "the needle"]), "page 3"),
+    "a.txt": ("one\n\nthis needle is the only one", "line 3"),
+    "a.csv": ("one,two\n1,2\n3,4\nthis needle is the only one,5\n6,7", "line 4"),
+    "a.md": ("# One\r\nthis needle is the only one", "line 2"),
+    "a.py": ("def f():\n    return 7\n\n\n# this needle is the only one", "line 5"),
+    "a.html": ("<html>\n<p>one<br>\ntwo\n<!--\n-->\n<p>\n  this needle is the only one", "line 7"),
+    "pre.html": ("<script>\n\n</script><pre>\none\n\ntwo\n\nthis needle is the only one</pre>", "line 8"),
+    "a.pdf": (files.pdf(["one", "two", "this needle is the only one"]), "page 3"),
     "a.docx": (
-        files.docx(files.paragraph("one") + files.paragraph("") + files.paragraph("the needle")),
+        files.docx(
+            files.paragraph("one") + files.paragraph("") + files.paragraph("this needle is the only one")
+        ),
         "paragraph 2",
     ),
     "note.docx": (
@@ -39,25 +42,31 @@ CASES = {
                 "word/footnotes.xml": NOTES(
                     NOTE(" w:type='separator'", "<w:p/>")
                     + NOTE("", files.paragraph("first"))
-                    + NOTE("", files.paragraph("the needle"))
+                    + NOTE("", files.paragraph("this needle is the only one"))
                 )
             },
         ),
         "footnote 2",
     ),
-    "a.pptx": (packages.pptx([packages.shape("one"), packages.shape("the needle")]), "slide 2"),
+    "a.pptx": (
+        packages.pptx([packages.shape("one"), packages.shape("this needle is the only one")]),
+        "slide 2",
+    ),
     "a.xlsx": (
         packages.xlsx(
             {"One": "<row><c><v>1</v></c></row>", "My sheet": '<row r="9"><c t="s"><v>0</v></c></row>'},
-            ["the needle"],
+            ["this needle is the only one"],
         ),
         "sheet My sheet, row 9",
     ),
-    "a.odt": (packages.odt("<text:p>one</text:p><text:p>the needle</text:p>"), "paragraph 2"),
+    "a.odt": (
+        packages.odt("<text:p>one</text:p><text:p>this needle is the only one</text:p>"),
+        "paragraph 2",
+    ),
     "a.odp": (
         packages.odt(
             f"<office:presentation {DRAW}><draw:page><text:p>one</text:p></draw:page>"
-            "<draw:page><text:p>the needle</text:p></draw:page></office:presentation>"
+            "<draw:page><text:p>this needle is the only one</text:p></draw:page></office:presentation>"
         ),
         "slide 2",
     ),
@@ -65,14 +74,18 @@ CASES = {
         packages.odt(
             '<office:spreadsheet><table:table table:name="Prices">'
             f'<table:table-row table:number-rows-repeated="4">{CELL("x")}</table:table-row>'
-            f"<table:table-row>{CELL('the needle')}</table:table-row></table:table></office:spreadsheet>"
+            f"<table:table-row>{CELL('this needle is the only one')}</table:table-row>"
+            "</table:table></office:spreadsheet>"
         ),
         "sheet Prices, row 5",
     ),
-    "a.rtf": (rb"{\rtf1 one\par two\line 2\par the needle}", "paragraph 3"),
-    "a.epub": (packages.epub({"one": "<p>one\n\n", "two": "\n\n<p>the needle"}), "part 2"),
+    "a.rtf": (rb"{\rtf1 one\par two\line 2\par this needle is the only one}", "paragraph 3"),
+    "a.epub": (packages.epub({"one": "<p>one\n\n", "two": "\n\n<p>this needle is the only one"}), "part 2"),
     "a.eml": (mail(), "paragraph 3"),
-    "a.ipynb": (packages.notebook([("markdown", "one"), ("code", ""), ("code", "the needle")]), "cell 3"),
+    "a.ipynb": (
+        packages.notebook([("markdown", "one"), ("code", ""), ("code", "this needle is the only one")]),
+        "cell 3",
+    ),
 }
 
 

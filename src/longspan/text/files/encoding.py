@@ -54,13 +54,15 @@ def guessed(data: bytes, wrong: int) -> str:
     import chardet  # models of languages, which most files do not need
 
     choices = LATIN if sparse else LATIN + OTHERS
-    found = chardet.detect(sample, include_encodings=choices, compat_names=False)["encoding"]
+    found = chardet.detect(sample.replace(b"\0", b" "), include_encodings=choices, compat_names=False)[
+        "encoding"
+    ]
     return codecs.lookup(found or USUAL).name
 
 
 def is_binary(sample: bytes) -> bool:
     """Whether bytes that are not UTF-8 are no text either: too many of them are controls."""
-    return len(_CONTROL.findall(sample)) > MOST_CONTROLS * len(sample)
+    return len(_CONTROL.findall(sample)) > 1 + MOST_CONTROLS * len(sample)
 
 
 def unmarked_utf16(data: bytes) -> str:
