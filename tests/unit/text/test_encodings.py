@@ -5,6 +5,7 @@ import zlib
 from collections.abc import Mapping
 from email.message import EmailMessage
 from pathlib import Path
+from typing import Any
 
 import pytest
 from hypothesis import given
@@ -84,11 +85,14 @@ def test_a_damaged_byte_does_not_change_the_encoding_of_all_others() -> None:
 def test_only_a_sample_is_looked_at_and_the_same_one_each_time(monkeypatch: pytest.MonkeyPatch) -> None:
     import chardet
 
-    sizes = []
+    sizes: list[int] = []
     detect = chardet.detect
-    monkeypatch.setattr(
-        chardet, "detect", lambda data, **more: sizes.append(len(data)) or detect(data, **more)
-    )
+
+    def measured(data: bytes, **options: Any) -> object:
+        sizes.append(len(data))
+        return detect(data, **options)
+
+    monkeypatch.setattr(chardet, "detect", measured)
     data = b"plain words " * 100_000 + (TEXTS["German"][0] * 20_000).encode("latin-1")
     first, second = decode(data), decode(data)
     assert first == second == (data.decode("latin-1"), 0)

@@ -21,7 +21,7 @@ def mail() -> bytes:
 
 
 DRAW = 'xmlns:draw="urn:oasis:names:tc:opendocument:xmlns:drawing:1.0"'
-CASES = {
+CASES: dict[str, tuple[str | bytes, str]] = {
     "a.txt": ("one\n\nthis needle is the only one", "line 3"),
     "a.csv": ("one,two\n1,2\n3,4\nthis needle is the only one,5\n6,7", "line 4"),
     "a.md": ("# One\r\nthis needle is the only one", "line 2"),
