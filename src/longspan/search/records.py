@@ -12,6 +12,7 @@ import numpy as np
 
 from longspan.shapes import ByteArray, FloatArray, IntArray
 from longspan.text.files import kinds
+from longspan.text.files.parsed import LONGEST_STAMP
 from longspan.text.files.places import NOWHERE, Places
 
 RECOGNIZED = b"+ocr"
@@ -68,7 +69,7 @@ class Entry:
         if self.kind not in kinds.RECOGNIZED or self.digest.endswith(RECOGNIZED):
             return False
         sizes = np.diff(numbers(self.pages), append=self.characters)
-        return bool((sizes <= 2).any())  # a blank line stands between pages
+        return bool((sizes <= LONGEST_STAMP + 2).any())  # a blank line stands between pages
 
     @property
     def rows(self) -> IntArray:

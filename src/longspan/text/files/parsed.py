@@ -7,6 +7,8 @@ from longspan.text.files.places import NOWHERE, Places
 LONGEST_TITLE = 1000
 LONGEST_HEADING = 120
 MOST_HEADINGS = 100_000
+LONGEST_STAMP = 100
+"""Characters on a scanned page that are only its number, or what an archive has stamped on it."""
 USE_OCR = "Read it with OCR: --ocr, or ocr=True in Python."
 
 
@@ -30,7 +32,7 @@ class Parsed(NamedTuple):
     headings: tuple[Heading, ...] = ()
     "In the order of the text."
     empty_pages: int = 0
-    "Pages that show something, but hold no text."
+    "Pages that show something, but hold no text, or only a stamp on a picture."
     hidden: int = 0
     "Characters that were left out because a reader of the file does not see them."
     places: Places = NOWHERE
