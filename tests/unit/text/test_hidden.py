@@ -126,6 +126,23 @@ def test_opendocument_leaves_out_what_is_hidden(tmp_path: Path) -> None:
     assert document.hidden == 8
 
 
+def test_hidden_rows_and_columns_of_an_open_spreadsheet_are_left_out(tmp_path: Path) -> None:
+    cell = "<table:table-cell><text:p>{}</text:p></table:table-cell>".format
+    hidden = 'table:visibility="collapse"'
+    row = "<table:table-row {}>{}</table:table-row>".format
+    body = (
+        '<office:spreadsheet><table:table table:name="A"><table:table-column/>'
+        f'<table:table-column table:number-columns-repeated="2" {hidden}/><table:table-column/>'
+        + row("", cell("one") + cell("no") + cell("no") + cell("two"))
+        + row(hidden, cell("no"))
+        + row("", cell("three"))
+        + "</table:table></office:spreadsheet>"
+    )
+    document = opened(tmp_path, "a.ods", packages.odt(body))
+    assert document.text == "one\ttwo\nthree"
+    assert (document.hidden, document.place_of(len(document))) == (6, "sheet A, row 3")
+
+
 def _styled(style: str, body: str) -> bytes:
     content = f"<office:document {packages.ODF}>{style}<office:body>{body}</office:body></office:document>"
     return files.zipped({"content.xml": content})

@@ -89,7 +89,7 @@ class Hidden:
             if tag == self._stack[0] or tag in CONTAINERS:
                 self._push(tag)
             return True
-        told = is_hidden(tag, attributes)
+        told = bool(attributes or tag == "dialog") and is_hidden(tag, attributes)
         if told or tag in UNSEEN:
             self.counts = told
             self._push(tag)

@@ -11,6 +11,9 @@ UNSEEN = ("annotation", "tracked-changes", "note-citation", "bibliography-mark",
 """Comments, deleted text, numbers of notes, and what is no text."""
 CONDITIONAL = ("hidden-text", "hidden-paragraph")
 """The first is shown or not itself, the second stands in a paragraph that is shown or not."""
+CELLS = ("table-cell", "covered-table-cell")
+MOST_COLUMNS = 100
+"""Runs of hidden columns that are known."""
 MOST_REPEATED = 1 << 21
 """Rows of a table; one that repeats an empty row to the end of the sheet has a million."""
 
@@ -34,6 +37,12 @@ def parse(file: BinaryIO, characters: int) -> Parsed:
             hidden=flow.hidden,
             places=flow.places or paragraphs(flow.text),
         )
+
+
+def _repeats(attributes: dict[str, str], key: str) -> int:
+    """How many rows or columns an element stands for."""
+    count = attributes.get(key, "")
+    return min(int(count), MOST_REPEATED) if count.isdecimal() and len(count) < 10 else 1
 
 
 class _Styles:
@@ -63,6 +72,8 @@ class _Body:
         self._hidden: list[str] = []  # the outermost element that is, and those of its name inside of it
         self._sheet, self._row, self._repeated, self._slide = "", 1, 0, 0
         self._is_spreadsheet = False
+        self._columns, self._column = 0, 0  # how many were declared, and how many cells of the row began
+        self._hidden_columns: list[range] = []
 
     def start(self, name: str, attributes: dict[str, str]) -> None:
         if name in UNSEEN:
@@ -71,11 +82,13 @@ class _Body:
             self._open[name] += 1
         if not self._open["body"] or self._open["unseen"]:
             return
+        self._place(name, attributes)
         if self._hidden:
             self._hidden += [name] * (name == self._hidden[0])
         elif self._is_hidden(name, attributes):
             self._hidden.append("p" if name == "hidden-paragraph" else name)
-        self._place(name, attributes)
+        if name in CELLS:
+            self._column += _repeats(attributes, "number-columns-repeated")
         if name == "h" and not self._hidden:
             level = attributes.get("outline-level", "")
             self.flow.begin_heading(int(level) if level in tuple("123456789") else 1)
@@ -94,6 +107,7 @@ class _Body:
             attributes.get("style-name", "") in self._styles
             or (name == "section" and attributes.get("display") == "none")
             or (name == "table-row" and attributes.get("visibility", "visible") != "visible")
+            or (name in CELLS and any(self._column in columns for columns in self._hidden_columns))
         )
 
     def _place(self, name: str, attributes: dict[str, str]) -> None:
@@ -105,10 +119,20 @@ class _Body:
             self.flow.place("slide", self._slide)
         elif name == "table" and self._is_spreadsheet:
             self._sheet, self._row, self._repeated = attributes.get("name", ""), 0, 1
+            self._columns, self._hidden_columns = 0, []
+        elif name == "table-column" and self._is_spreadsheet:
+            first, self._columns = (
+                self._columns,
+                self._columns + _repeats(attributes, "number-columns-repeated"),
+            )
+            if (
+                attributes.get("visibility", "visible") != "visible"
+                and len(self._hidden_columns) < MOST_COLUMNS
+            ):
+                self._hidden_columns.append(range(first, self._columns))
         elif name == "table-row" and self._is_spreadsheet:
             self._row += self._repeated
-            count = attributes.get("number-rows-repeated", "")
-            self._repeated = min(int(count), MOST_REPEATED) if count.isdecimal() and len(count) < 10 else 1
+            self._repeated, self._column = _repeats(attributes, "number-rows-repeated"), 0
             self.flow.place(f"sheet {' '.join(self._sheet.split())}, row", self._row)
 
     def end(self, name: str) -> None:
