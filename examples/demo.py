@@ -87,9 +87,8 @@ def answer(index: ls.Index, question: dict[str, str]) -> dict[str, Any]:
     """The best passage for a question, and whether it holds the answer."""
     hit = index.search(question["question"], 1)[0]
     name = next(path.name for path in FILES if path.stem == hit.file.stem)
-    where = f"page {hit.answer_page}" if hit.answer_page else f"line {hit.answer_line}"
     right = name == question["file"] and question["answer"] in " ".join(hit.text.split())
-    return question | {"file": name, "place": f"{name}, {where}", "start": hit.start, "right": right}
+    return question | {"file": name, "place": f"{name}, {hit.where}", "start": hit.start, "right": right}
 
 
 def report(facts: dict[str, Any]) -> None:

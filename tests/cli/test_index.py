@@ -311,3 +311,26 @@ def test_a_little_that_is_not_read_is_not_nothing(capsys: pytest.CaptureFixture[
     out, _ = told(capsys, "index", "--model", "model", "--words-only")
     assert ", 99% read by the model; 1 added" in out
     assert ", 99% read by " in told(capsys, "index", "--list")[0]
+
+
+def test_what_is_missing_of_files_is_told_and_an_old_encoding_is_found(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("longspan.cli.index.GAPS", 2)
+    Path("letter.txt").write_bytes(
+        "Hiermit wird der Vertrag gekündigt. Die Übergabe folgt.".encode("latin-1")
+    )
+    for number in range(3):
+        Path("docs", f"{number}.html").write_text(f"<p>Page {number}<p hidden>secret")
+    _, err = told(capsys, "index", "docs", "letter.txt", "--words-only")
+    assert err.count("6 characters of hidden text left out") == 2
+    assert "something is missing of 1 more file; --json names them." in err
+    out, _ = told(capsys, "search", "gekündigt", *WORDS)
+    assert "1. letter.txt:1" in out
+    assert "gekündigt" in out
+    assert "secret" not in told(capsys, "search", "secret", *WORDS, status=None)[0].replace("'secret'", "")
+    Path("docs/a.html").write_text("<p>Another page<p hidden>secret")
+    found = data(capsys, "index", "docs", "--words-only")
+    assert [(Path(gap["file"]).name, gap["reason"]) for gap in found["gaps"]] == [
+        ("a.html", "6 characters of hidden text left out")
+    ]

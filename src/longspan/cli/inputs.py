@@ -25,12 +25,16 @@ def text_of(path: Path, failed: Failures) -> str | None:
     from longspan.text.documents import read, read_stream
 
     if str(path) == STANDARD_INPUT:
-        return read_stream(sys.stdin.buffer).text
-    try:
-        return read(path).text
-    except (LongspanError, OSError) as error:
-        fail(failed, path, getattr(error, "strerror", None) or str(error))
-        return None
+        document = read_stream(sys.stdin.buffer)
+    else:
+        try:
+            document = read(path)
+        except (LongspanError, OSError) as error:
+            fail(failed, path, getattr(error, "strerror", None) or str(error))
+            return None
+    if document.gap:
+        say(f"{path}: {document.gap}")
+    return document.text
 
 
 def fail(failed: Failures, path: Path, reason: str) -> None:

@@ -14,6 +14,10 @@ if TYPE_CHECKING:
     from longspan.search.update import Report
 
 
+GAPS = 20
+"""Files of which something is missing that are named."""
+
+
 def opened(folder: Path, arguments: argparse.Namespace) -> "Index":
     """The index in a folder, with the model that the options name."""
     from longspan.search.index import Index
@@ -53,8 +57,10 @@ def tell_report(index: "Index", report: "Report", arguments: argparse.Namespace)
 
 def tell_problems(index: "Index", report: "Report") -> None:
     """Say which files could not be read, and what is missing."""
-    for path, reason in dict.fromkeys([*report.failed, *report.gaps]):
+    for path, reason in dict.fromkeys([*report.failed, *report.gaps[:GAPS]]):
         say(reason if str(path) in reason else f"{path}: {reason}")
+    if len(report.gaps) > GAPS:
+        say(f"something is missing of {counted(len(report.gaps) - GAPS, 'more file')}; --json names them.")
     if report.missing:
         say(f"{counted(report.missing, 'file')} are gone, such as {report.missing[0]}.")
         say("they are more than half of a folder, so the index keeps them; `longspan index --yes` does not.")

@@ -127,10 +127,9 @@ class _Cards:
 
     def _hit(self, rank: int, hit: Hit, outcome: Outcome) -> str:
         right = self._questions.files[hit.file] == outcome.question.document
-        where = f"line {hit.line}" if hit.page is None else f"page {hit.page}"
         text = squeeze(hit.text)
         cut = text[:SHOWN] + ("…" if len(text) > SHOWN else "")
-        place = f"{rank}. {self._questions.label(hit.file)}, {where}"
+        place = f"{rank}. {self._questions.label(hit.file)}, {hit.where}"
         return (
             f"<p class='place{' right' if right else ''}'>{_text(place)}"
             f" <small>score {hit.score:.3f} · {_text(hit.reason)}</small></p>"

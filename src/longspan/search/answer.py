@@ -20,20 +20,24 @@ _END = re.compile(
     r"|[。！？]|\n[^\S\n]*\n\s*"
 )
 """An initial or a title does not end a sentence."""
+_ROW = re.compile(r"\n\s*")
+_BLANK_LINES = re.compile(r"\n[^\S\n]*\n\s*")
 SHORTEST = 20
 """Characters below which a piece is not a sentence, but a number, an initial or an abbreviation."""
 
 
-def sentences(text: str) -> list[tuple[int, int]]:
+def sentences(text: str, *, rows: bool = False) -> list[tuple[int, int]]:
     """Where the sentences of a text begin and end; short pieces belong to what follows them.
+
+    `rows`: it is a table, and each of its lines is a sentence.
 
     >>> text = "See No. 7 of the annex here. Fees are due on Monday. "
     >>> [text[a:b] for a, b in sentences(text)]
     ['See No. 7 of the annex here.', 'Fees are due on Monday.']
     """
     cuts = [0]
-    for match in _END.finditer(text):
-        if match.end() - cuts[-1] >= SHORTEST and match.end() < len(text):
+    for match in (_ROW if rows else _END).finditer(text):
+        if match.end() - cuts[-1] >= (1 if rows else SHORTEST) and match.end() < len(text):
             cuts.append(match.end())
     spans = []
     for start, end in pairwise((*cuts, len(text))):
@@ -49,15 +53,17 @@ def answering_sentence(
     document: int,
     tokens: tuple[IntArray, FloatArray] | None = None,
     headings: Sequence[str] = (),
+    *,
+    rows: bool = False,
 ) -> tuple[int, int]:
     """Where the sentence that answers best begins and ends; none of the `headings` if there is another.
 
     Each word of the query counts as it is rare inside of the document. `tokens` are the places (n,) of the
     tokens of the text, and their products (n, Q) with those of the query; without, words must be the same.
     """
-    spans = [(behind_headings(text, start, end, headings), end) for start, end in sentences(text)]
+    spans = [(behind_headings(text, start, end, headings), end) for start, end in sentences(text, rows=rows)]
     if len(spans) < 2:
-        return spans[0] if spans else (0, len(text))
+        return _from_longest(text, *(spans[0] if spans else (0, len(text))))
     rarity = query.said.rarity_inside[:, document]
     if tokens is None:
         scores = _by_words([text[a:b] for a, b in spans], query, rarity)
@@ -71,7 +77,18 @@ def answering_sentence(
     wanted = np.array([wants(query.text, text[a:b]) for a, b in spans])
     titles = [heading.split() for heading in headings]
     heading = np.array([text[a:b].split() in titles for a, b in spans])
-    return spans[int(np.argmax(scores + 0.1 * wanted - 9.0 * heading))]
+    return _from_longest(text, *spans[int(np.argmax(scores + 0.1 * wanted - 9.0 * heading))])
+
+
+def _from_longest(text: str, start: int, end: int) -> tuple[int, int]:
+    """A sentence without what blank lines part from it, such as the number of the page before.
+
+    >>> _from_longest("17\\n\\nFees are due on Monday.", 0, 27)
+    (4, 27)
+    """
+    starts = [start, *(match.end() for match in _BLANK_LINES.finditer(text, start, end))]
+    sizes = [len(text[a:b].rstrip()) for a, b in pairwise((*starts, end))]
+    return starts[int(np.argmax(sizes))], end
 
 
 def token_weights(query: "Signals", rarity: FloatArray) -> FloatArray:

@@ -39,9 +39,9 @@ TABLES = {
     term TEXT NOT NULL, file INTEGER NOT NULL, PRIMARY KEY (term, file)) WITHOUT ROWID""",
     "documents": """CREATE TABLE documents (
     id INTEGER PRIMARY KEY, digest BLOB NOT NULL UNIQUE, kind TEXT NOT NULL, title TEXT NOT NULL,
-    characters INTEGER NOT NULL, pages BLOB NOT NULL, passages INTEGER NOT NULL, first INTEGER NOT NULL,
-    slot INTEGER NOT NULL, lengths BLOB NOT NULL, crc INTEGER NOT NULL, n_tokens INTEGER,
-    truncated INTEGER NOT NULL, windows INTEGER NOT NULL, token_slot INTEGER NOT NULL,
+    characters INTEGER NOT NULL, pages BLOB NOT NULL, places BLOB NOT NULL, passages INTEGER NOT NULL,
+    first INTEGER NOT NULL, slot INTEGER NOT NULL, lengths BLOB NOT NULL, crc INTEGER NOT NULL,
+    n_tokens INTEGER, truncated INTEGER NOT NULL, windows INTEGER NOT NULL, token_slot INTEGER NOT NULL,
     token_ends BLOB NOT NULL, vectors_crc INTEGER NOT NULL)""",
     "passages": """CREATE TABLE passages (
     id INTEGER PRIMARY KEY, start INTEGER NOT NULL, line INTEGER NOT NULL, section TEXT NOT NULL,

@@ -1,5 +1,6 @@
 """What an index keeps of files, documents and passages."""
 
+import json
 import os
 import zlib
 from collections.abc import Sequence
@@ -11,6 +12,8 @@ import numpy as np
 
 from longspan.shapes import ByteArray, FloatArray, IntArray
 from longspan.text.files import kinds
+from longspan.text.files.parsed import LONGEST_STAMP
+from longspan.text.files.places import NOWHERE, Places
 
 RECOGNIZED = b"+ocr"
 """Stands behind the digest of a document that was read with OCR."""
@@ -42,6 +45,8 @@ class Entry:
     characters: int = 0
     pages: bytes = b""
     "Where its pages begin, as <u4."
+    places: bytes = b""
+    "Where its text stands in the file, packed, if neither its lines nor its pages say it."
     passages: int = 0
     first: int = 0
     "The id of its first passage."
@@ -64,7 +69,7 @@ class Entry:
         if self.kind not in kinds.RECOGNIZED or self.digest.endswith(RECOGNIZED):
             return False
         sizes = np.diff(numbers(self.pages), append=self.characters)
-        return bool((sizes <= 2).any())  # a blank line stands between pages
+        return bool((sizes <= LONGEST_STAMP + 2).any())  # a blank line stands between pages
 
     @property
     def is_read(self) -> bool:
@@ -116,6 +121,26 @@ def numbers(data: bytes) -> IntArray:
     return np.frombuffer(data, "<u4").astype(np.int64)
 
 
+def packed(places: Places) -> bytes:
+    """Places as bytes."""
+    if not places:
+        return b""
+    steps = [
+        np.diff(np.array(each, "<i8"), prepend=0).astype("<i4") for each in (places.starts, places.numbers)
+    ]
+    units = json.dumps(places.units).encode()
+    return zlib.compress(units + b"\0" + b"".join(each.tobytes() for each in steps))
+
+
+def unpacked(data: bytes) -> Places:
+    """The places that `packed` made these bytes of."""
+    if not data:
+        return NOWHERE
+    units, _, steps = zlib.decompress(data).partition(b"\0")
+    starts, places = np.cumsum(np.frombuffer(steps, "<i4").reshape(2, -1), 1, dtype=np.int64).tolist()
+    return Places(starts, places, tuple((first, unit) for first, unit in json.loads(units)))
+
+
 def checksum(entry: Entry, rows: Sequence[Row]) -> int:
     """A checksum of all that a search may show of a document, or know it by, but for what the model makes."""
     known = f"{entry.id} {entry.characters} {entry.passages} {entry.first}"
@@ -123,7 +148,7 @@ def checksum(entry: Entry, rows: Sequence[Row]) -> int:
     shown += [f"{row.start} {row.line} {row.section}\0{row.text}" for row in rows]
     return zlib.crc32(
         "\0".join(shown).encode("utf-8", "surrogatepass"),
-        zlib.crc32(entry.digest + entry.pages + entry.lengths),
+        zlib.crc32(entry.digest + entry.pages + entry.places + entry.lengths),
     )
 
 

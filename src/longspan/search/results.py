@@ -22,13 +22,14 @@ class HitDict(TypedDict):
     title: str
     section: list[str]
     page: int | None
-    line: int
+    line: int | None
     start: int
     end: int
     answer_start: int
     answer_end: int
     answer_page: int | None
-    answer_line: int
+    answer_line: int | None
+    where: str
     score: float
     dense: float | None
     bm25: float | None
@@ -47,8 +48,8 @@ class Hit:
     "The headings that the answer stands under, the outermost first."
     page: int | None
     "From 1, where the format has pages."
-    line: int
-    "From 1, in the text that was read."
+    line: int | None
+    "From 1, where a person can go to lines of the file: plain texts, source code and HTML."
     start: int
     end: int
     "text = document[start:end], in characters."
@@ -56,7 +57,9 @@ class Hit:
     answer_end: int
     "The sentence that answers best, in characters of the document."
     answer_page: int | None
-    answer_line: int
+    answer_line: int | None
+    where: str = ""
+    "Where a person finds the answer: line 12, page 3, slide 4, sheet Prices, row 7, paragraph 8."
     score: float
     "How likely it answers, from 0 to 1 (hybrid, dense); BM25 (bm25)."
     dense: float | None
@@ -70,18 +73,19 @@ class Hit:
 
     @property
     def place(self) -> str:
-        """Where the answer stands: the file, relative to the current folder if inside, and page or line."""
+        """Where the answer stands: the file, relative to the current folder if inside, and where in it."""
         return self.cited(Path.cwd())
 
     def cited(self, here: Path) -> str:
-        """The same, relative to another folder; file:line, as editors read it."""
-        where = f":{self.answer_line}" if self.answer_page is None else f", page {self.answer_page}"
-        return f"{_relative(self.file, here)}{where}"
+        """The same, relative to another folder; file:line, as editors read it, where there are lines."""
+        where = f":{self.answer_line}" if self.answer_line else f", {self.where}" if self.where else ""
+        return f"{_relative(self.file, here)}{printable(where)}"
 
     @property
     def url(self) -> str:
         """The file as a link, to the page of the answer where the format has pages."""
-        return self.file.absolute().as_uri() + (f"#page={self.answer_page}" if self.answer_page else "")
+        page = f"page {self.answer_page}"
+        return self.file.absolute().as_uri() + (f"#page={self.answer_page}" if self.where == page else "")
 
     @property
     def headings(self) -> str:

@@ -6,7 +6,10 @@ import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
+from stat import S_ISREG
 from typing import TYPE_CHECKING, TypedDict, cast
+
+from longspan.text.files.regular import chunks
 
 if TYPE_CHECKING:
     from longspan.reader import Reader
@@ -47,11 +50,11 @@ class Report:
     removed: int = 0
     unchanged: int = 0
     failed: list[tuple[Path, str]] = field(default_factory=list)
-    "Files that could not be read, and why; the index keeps what it held of them."
+    "Files that could not be read, and why; the index keeps what it held of those that have not changed."
     skipped: list[tuple[Path, str]] = field(default_factory=list)
     "Files in folders that are not documents, such as pictures, and why."
     gaps: list[tuple[Path, str]] = field(default_factory=list)
-    "Files with pages that hold no text, and how many."
+    "Files of which something is missing, and what: text on pages, hidden text, characters."
     missing: list[Path] = field(default_factory=list)
     "Files that are gone, but that the index keeps, since there are so many of them."
     read: int = 0
@@ -147,9 +150,11 @@ def stamp_of(folder: Path) -> str | None:
 
 
 def digest(path: Path) -> bytes:
-    """A digest of a file's content."""
-    with path.open("rb") as file:
-        return hashlib.file_digest(file, lambda: hashlib.blake2b(digest_size=16)).digest()
+    """A digest of a file's content; an OSError or a Refusal if it cannot be read without waiting."""
+    mark = hashlib.blake2b(digest_size=16)
+    for chunk in chunks(path):
+        mark.update(chunk)
+    return mark.digest()
 
 
 def is_gone(path: Path) -> bool:
@@ -171,6 +176,15 @@ def too_many(gone: set[Path], known: Iterable[Path], roots: Sequence[Path]) -> s
         if 2 * len(lost) > len(own):
             found |= lost
     return found
+
+
+def is_same(path: Path, size: int, mtime: int) -> bool:
+    """Whether a file has not changed since it had this size and time; one that cannot be asked has not."""
+    try:
+        status = path.stat()
+    except OSError:
+        return not is_gone(path)
+    return S_ISREG(status.st_mode) and (status.st_size, status.st_mtime_ns) == (size, mtime)
 
 
 def listed(paths: str | Path | Iterable[str | Path]) -> list[Path]:

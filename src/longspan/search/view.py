@@ -18,6 +18,7 @@ from longspan.search.section import section_at
 from longspan.search.store import Store
 from longspan.search.terms import query_terms, term_of
 from longspan.search.update import within
+from longspan.search.where import Where, is_table
 from longspan.search.words import stems, words_of
 from longspan.shapes import BoolArray, FloatArray, IntArray
 
@@ -135,9 +136,10 @@ class View:
         text = passage.text.strip()
         start = passage.start + len(passage.text) - len(passage.text.lstrip())
         tokens = self._tokens(row, passage.text, start - passage.start, signals)
-        begin, end = answering_sentence(text, signals, int(self.owner[row]), tokens, passage.path)
-        pages = numbers(entry.pages)
-        line = passage.line + passage.text[: start - passage.start].count("\n")
+        begin, end = answering_sentence(
+            text, signals, int(self.owner[row]), tokens, passage.path, rows=is_table(path, entry.kind)
+        )
+        where = Where(entry, passage)
         dense = None
         if signals.vectors is not None and self.read[row]:
             dense = float(self.vectors[row].astype(np.float32) @ signals.vectors.vector)
@@ -146,14 +148,15 @@ class View:
             same=tuple(file.path for file in files if file.path != path),
             title=entry.title,
             section=section_at(begin, text, passage.path, [(other.text, other.path) for other in behind]),
-            page=int(np.searchsorted(pages, start, side="right")) if len(pages) else None,
-            line=line,
+            page=where.page(start),
+            line=where.line(start),
             start=start,
             end=start + len(text),
             answer_start=start + begin,
             answer_end=start + end,
-            answer_page=int(np.searchsorted(pages, start + begin, side="right")) if len(pages) else None,
-            answer_line=line + text[:begin].count("\n"),
+            answer_page=where.page(start + begin),
+            answer_line=where.line(start + begin),
+            where=where.label(start + begin),
             score=score,
             dense=dense,
             bm25=float(signals.said.bm25[row]) or None,

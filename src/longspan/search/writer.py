@@ -12,11 +12,12 @@ import numpy as np
 
 from longspan.errors import DocumentError, LongspanError
 from longspan.progress import progress_bar
-from longspan.search.records import RECOGNIZED, Entry, File, Row
+from longspan.search.records import RECOGNIZED, Entry, File, Row, packed
 from longspan.search.store import Store
-from longspan.search.update import Report, digest, is_gone, too_many, within
+from longspan.search.update import Report, digest, is_gone, is_same, too_many, within
 from longspan.text.documents import Document, read_each
 from longspan.text.files import kinds
+from longspan.text.files.parsed import Refusal
 from longspan.text.passages import tile
 from longspan.text.walk import walk
 
@@ -72,7 +73,11 @@ class Writer:
             )
         )
         report.skipped = [each for each in dict.fromkeys(report.skipped) if each[0] not in present]
-        gone = {path for path in known if path not in present and within(path, roots) and is_gone(path)}
+        gone = {
+            path
+            for path, file in known.items()
+            if path not in present and within(path, roots) and not is_same(path, file.size, file.mtime)
+        }
         lost = {known[path].document for path in gone}
         pending: dict[bytes, list[File]] = {}
         same = []
@@ -85,8 +90,10 @@ class Writer:
                     report.unchanged += 1
                     continue
                 content = unrecognized[old.document] if old and same_file else digest(path)
-            except OSError as error:
-                report.failed.append((path, error.strerror or str(error)))
+            except (OSError, Refusal) as error:
+                report.failed.append((path, getattr(error, "strerror", None) or str(error)))
+                if old and not is_same(path, old.size, old.mtime):
+                    gone.add(path)  # what the index holds of it is not what it says now
                 continue
             number = number_of.get(content + RECOGNIZED) or number_of.get(content, 0)
             file = File(path, stat.st_size, stat.st_mtime_ns, number)
@@ -105,7 +112,7 @@ class Writer:
                 report.added += 1
         if not forget:
             found = {file.document for file in same}
-            lost_files = {path for path in gone if known[path].document not in found}
+            lost_files = {path for path in gone if known[path].document not in found and is_gone(path)}
             kept = lost_files if forget is False else too_many(lost_files, known, roots)
             report.missing, gone = sorted(kept), gone - kept
         report.removed = max(0, len(gone) - report.moved)
@@ -122,10 +129,11 @@ class Writer:
         """Commit the texts of some files; those that could not be read are reported."""
         report = self.report
         known = {file.path for file in self.store.files()}
-        fresh = []
+        fresh, stale = [], list[Path]()
         for (content, files), cut in group:
             if isinstance(cut, DocumentError):
                 report.failed += [(file.path, str(cut)) for file in files]
+                stale += [file.path for file in files if file.path in known and not file.document]
                 continue
             document, rows = cut
             report.gaps += [(file.path, document.gap) for file in files if document.gap]
@@ -133,8 +141,10 @@ class Writer:
             report.added += sum(file.path not in known for file in files)
             mark = RECOGNIZED if ocr and document.kind in kinds.RECOGNIZED else b""
             fresh.append((files, (_entry(document, content + mark), rows)))
-        if fresh:
+        report.removed += len(stale)
+        if fresh or stale:
             with self.store.db.transaction():
+                self.store.remove(stale)
                 ids = self.store.add([cut for _, cut in fresh])
                 self.store.put_files(
                     [file._replace(document=ids[cut[0].digest]) for files, cut in fresh for file in files]
@@ -205,6 +215,7 @@ def _entry(document: Document, content: bytes) -> Entry:
         title=document.title or "",
         characters=len(document.text),
         pages=np.array(document.pages, "<u4").tobytes(),
+        places=packed(document.places),
     )
 
 

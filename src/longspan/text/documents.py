@@ -2,7 +2,6 @@
 
 import os
 import re
-import stat
 from array import array
 from bisect import bisect_right
 from collections import deque
@@ -15,9 +14,10 @@ from pathlib import Path
 from typing import BinaryIO, TypeVar
 
 from longspan.errors import DocumentError, bad, unreadable, whole
-from longspan.text.files import plain, process
-from longspan.text.files.kinds import HEAD, PARSED, kind_of
+from longspan.text.files import plain, process, regular
+from longspan.text.files.kinds import AS_THEY_ARE, HEAD, PARSED, kind_of
 from longspan.text.files.parsed import Heading, Parsed, Refusal, too_long
+from longspan.text.files.places import LINE, NOWHERE, Places
 from longspan.text.files.process import Limits
 from longspan.text.outline import outline
 
@@ -51,6 +51,10 @@ class Document:
     "The headings in the order of the text."
     empty_pages: int = 0
     "Pages that show something, but hold no text: `gap` says so."
+    hidden: int = 0
+    "Characters that were left out because a reader of the file does not see them."
+    places: Places = NOWHERE
+    "Where the text stands in the file, in formats that show neither lines nor pages."
 
     def __post_init__(self) -> None:
         if not isinstance(self.text, str):
@@ -73,9 +77,19 @@ class Document:
         place = self._checked(offset)
         return bisect_right(self.pages, place) if self.pages else None
 
-    def line_of(self, offset: int) -> int:
-        """The line, from 1, that holds the character at `offset`."""
-        return bisect_right(self._lines, self._checked(offset))
+    def line_of(self, offset: int) -> int | None:
+        """The line of the file, from 1, that holds the character at `offset`; None if a file has no lines."""
+        place = self._checked(offset)
+        if self.kind in AS_THEY_ARE:
+            return bisect_right(self._lines, place)
+        return self.places.number(place, LINE)
+
+    def place_of(self, offset: int) -> str:
+        """Where a person finds the character at `offset`: "line 12", "page 3", "sheet Prices, row 7"."""
+        place = self._checked(offset)
+        if self.kind in AS_THEY_ARE:
+            return f"{LINE} {self.line_of(place)}"
+        return self.places.label(place) or (f"page {self.page_of(place)}" if self.pages else "")
 
     def section_of(self, offset: int) -> tuple[str, ...]:
         """The headings that the character at `offset` stands under, from the outermost to its own."""
@@ -89,9 +103,15 @@ class Document:
     @property
     def gap(self) -> str:
         """What is missing from the text, or ""."""
-        if not self.empty_pages:
-            return ""
-        return f"has no text on {self.empty_pages:,} of {max(1, len(self.pages)):,} pages; try --ocr"
+        parts = []
+        if self.empty_pages:
+            pages = max(1, len(self.pages))
+            parts.append(f"has no text on {self.empty_pages:,} of {pages:,} pages; try --ocr")
+        if self.replaced:
+            parts.append(f"holds {_characters(self.replaced)} that could not be decoded")
+        if self.hidden:
+            parts.append(f"{_characters(self.hidden)} of hidden text left out")
+        return "; ".join(parts)
 
     @cached_property
     def _lines(self) -> Sequence[int]:
@@ -135,13 +155,13 @@ def read(path: str | os.PathLike[str], *, limits: Limits = DEFAULT, ocr: bool | 
     languages = _languages(ocr)
     source = Path(path)
     try:
-        with _opened(source) as file:
+        with regular.opened(source) as file:
             size = os.fstat(file.fileno()).st_size
             if size > limits.bytes:
                 raise Refusal(
                     f"its {size:,} bytes are more than {limits.bytes:,}", "Raise `bytes` of Limits."
                 )
-            kind = kind_of(source, file.read(HEAD))
+            kind = kind_of(source, regular.read(file, HEAD))
             if kind in PARSED:
                 parsed = process.parse(kind, file, size, limits, languages)
             else:
@@ -153,7 +173,16 @@ def read(path: str | os.PathLike[str], *, limits: Limits = DEFAULT, ocr: bool | 
         raise unreadable(source, error.strerror or str(error)) from None
     title, headings = outline(parsed, kind, source.suffix.lower())
     return Document(
-        parsed.text, source, parsed.pages, title, parsed.replaced, kind, headings, parsed.empty_pages
+        parsed.text,
+        source,
+        parsed.pages,
+        title,
+        parsed.replaced,
+        kind,
+        headings,
+        parsed.empty_pages,
+        parsed.hidden,
+        parsed.places,
     )
 
 
@@ -216,6 +245,10 @@ def read_each(
                 future.cancel()
 
 
+def _characters(count: int) -> str:
+    return f"{count:,} character{'s' * (count != 1)}"
+
+
 def _size(path: str | os.PathLike[str]) -> int:
     try:
         return os.stat(path).st_size
@@ -231,33 +264,8 @@ def _languages(ocr: bool | str) -> str:
     return ocr
 
 
-def _opened(path: Path) -> BinaryIO:
-    """Open a regular file; pipes and devices are never opened, let alone waited for."""
-    try:
-        status = path.stat()
-    except ValueError:
-        raise Refusal("its name holds a NUL character") from None
-    _check_regular(status)
-    # If a pipe has taken the file's place since, O_NONBLOCK keeps us from waiting for a writer.
-    flags = os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_BINARY", 0)
-    file = os.fdopen(os.open(path, flags), "rb")
-    try:
-        _check_regular(os.fstat(file.fileno()))
-    except Refusal:
-        file.close()
-        raise
-    return file
-
-
-def _check_regular(status: os.stat_result) -> None:
-    if stat.S_ISDIR(status.st_mode):
-        raise Refusal("it is a folder", "Use walk() to find the files in it.")
-    if not stat.S_ISREG(status.st_mode):
-        raise Refusal("it is a pipe, a device or a socket, not a file")
-
-
 def _plain(file: BinaryIO, kind: str, limits: Limits) -> Parsed:
-    data = file.read(limits.bytes + 1)
+    data = regular.read(file, limits.bytes + 1)
     if len(data) > limits.bytes:  # some files of /proc claim to be empty
         raise Refusal(f"it has more than {limits.bytes:,} bytes", "Raise `bytes` of Limits.")
     parsed = plain.parse(data, titled=kind == "markdown")

@@ -5,6 +5,7 @@ from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 
 from longspan.errors import bad
+from longspan.text.files import regular
 from longspan.text.files.kinds import AS_THEY_ARE, HEAD, PICTURE, SUFFIXES, kind_of
 from longspan.text.files.parsed import Refusal
 from longspan.text.files.plain import looks_binary
@@ -36,7 +37,7 @@ def walk(
         if not os.path.exists(root):
             raise bad("paths", "files and folders that exist", str(root))
         if not root.is_dir() and not root.is_file():  # whoever opens it might wait forever
-            fail(root, "it is a pipe, a device or a socket, not a file")
+            fail(root, regular.SPECIAL)
             continue
         for path in _inside(root, hidden, pictures, skip, fail) if root.is_dir() else (root,):
             real = os.path.realpath(path)
@@ -84,8 +85,11 @@ def _reason(path: Path, pictures: bool) -> str | None:
     if SUFFIXES.get(suffix) == PICTURE and not pictures:
         return "it is a picture, which only OCR (--ocr) reads"
     try:
-        with path.open("rb") as file:
-            head = file.read(HEAD)
+        with regular.opened(path) as file:
+            head = regular.read(file, HEAD)
+            claims = os.fstat(file.fileno()).st_size
+        if head and not claims:
+            return "it says that it is empty and is not, as files of the system do"
         kind = kind_of(path, head)
     except Refusal as refusal:
         return refusal.reason

@@ -13,13 +13,14 @@ TEXT = "It rains. Rivers\x1b[2J flow to the sea. Then it is dry."
 HIT = Hit(
     file=Path("a\x1b.pdf").absolute(),
     page=3,
-    line=1,
+    line=None,
     start=100,
     end=100 + len(TEXT),
     answer_start=110,
     answer_end=138,
     answer_page=4,
-    answer_line=2,
+    answer_line=None,
+    where="page 4",
     score=0.5,
     dense=0.512,
     bm25=None,
@@ -54,7 +55,7 @@ def test_a_notebook_shows_the_answer_marked() -> None:
 def test_a_place_is_a_hyperlink_to_the_page() -> None:
     (first, _) = lines(replace(HIT, file=Path("/a b/c.pdf")), links=True)
     assert first.startswith("1. \033]8;;file:///a%20b/c.pdf#page=4\033\\/a b/c.pdf, page 4\033]8;;\033\\")
-    assert "#" not in replace(HIT, answer_page=None).url
+    assert "#" not in replace(HIT, where="slide 4").url
 
 
 def test_title_headings_and_identical_files_are_named(tmp_path: Path) -> None:
@@ -66,7 +67,7 @@ def test_title_headings_and_identical_files_are_named(tmp_path: Path) -> None:
 
 
 def test_lines_fit_the_terminal() -> None:
-    hit = replace(HIT, text="a river flows " * 9, answer_page=None, answer_line=7, bm25=7.25, dense=0.5)
+    hit = replace(HIT, text="a river flows " * 9, answer_line=7, bm25=7.25, dense=0.5)
     first, *rest = lines(replace(hit, score=0.5), width=50)
     assert first.endswith(".pdf:7  (50 %, meaning 0.50, words 7.2)")
     assert len(rest) > 2

@@ -169,8 +169,12 @@ def test_an_index_that_cannot_be_written_can_be_searched(
         index.add(docs)
         expected = [hit.start for hit in index.search("the river")]
 
-    def denied(path: object, *rest: object) -> int:
-        raise PermissionError(13, "Permission denied", str(path))
+    open_ = os.open
+
+    def denied(path: str, flags: int, *rest: int) -> int:
+        if flags & (os.O_WRONLY | os.O_RDWR | os.O_CREAT):
+            raise PermissionError(13, "Permission denied", str(path))
+        return open_(path, flags, *rest)
 
     monkeypatch.setattr(os, "open", denied)
     connect = connections._connected

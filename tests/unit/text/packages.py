@@ -48,8 +48,9 @@ def relations(targets: Mapping[str, tuple[str, str]]) -> str:
     return f"<Relationships>{lines}</Relationships>"
 
 
-def pptx(slides: Sequence[str], title: str = "", notes: str = "") -> bytes:
+def pptx(slides: Sequence[str], title: str = "", notes: str = "", hidden_slides: Sequence[int] = ()) -> bytes:
     """A presentation whose slides hold this XML; the notes belong to the first."""
+    shown = {number: "" if number + 1 not in hidden_slides else ' show="0"' for number in range(len(slides))}
     ids = "".join(f'<p:sldId id="{256 + i}" r:id="r{i}"/>' for i in range(len(slides)))
     members = {
         "ppt/presentation.xml": f'<p:presentation xmlns:p="p" {RELATION}>{ids}</p:presentation>',
@@ -58,7 +59,7 @@ def pptx(slides: Sequence[str], title: str = "", notes: str = "") -> bytes:
         ),
         "docProps/core.xml": CORE.format(title),
         **{
-            f"ppt/slides/s{i}.xml": f'<p:sld xmlns:p="p" xmlns:a="a">{s}</p:sld>'
+            f"ppt/slides/s{i}.xml": f'<p:sld xmlns:p="p" xmlns:a="a"{shown[i]}>{s}</p:sld>'
             for i, s in enumerate(slides)
         },
     }
@@ -73,9 +74,14 @@ def shape(text: str, kind: str = "body") -> str:
     return f'<p:sp><p:nvPr><p:ph type="{kind}"/></p:nvPr><p:txBody>{paragraphs}</p:txBody></p:sp>'
 
 
-def xlsx(sheets: Mapping[str, str], strings: Sequence[str] = (), prolog: str = "") -> bytes:
+def xlsx(
+    sheets: Mapping[str, str], strings: Sequence[str] = (), prolog: str = "", hidden: Sequence[str] = ()
+) -> bytes:
     """A workbook whose sheets hold this XML; cells of style 1 are dates."""
-    names = "".join(f'<sheet name="{name}" sheetId="{i}" r:id="r{i}"/>' for i, name in enumerate(sheets))
+    state = {name: ' state="hidden"' if name in hidden else "" for name in sheets}
+    names = "".join(
+        f'<sheet name="{name}" sheetId="{i}" r:id="r{i}"{state[name]}/>' for i, name in enumerate(sheets)
+    )
     targets = {f"r{i}": ("worksheet", f"worksheets/s{i}.xml") for i in range(len(sheets))}
     targets |= {"s": ("sharedStrings", "sharedStrings.xml"), "t": ("styles", "styles.xml")}
     styles = (

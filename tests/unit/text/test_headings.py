@@ -227,7 +227,7 @@ def test_a_character_stands_under_the_headings_that_are_still_open() -> None:
 
 
 def test_headings_come_through_the_child_process(tmp_path: Path) -> None:
-    (tmp_path / "a.html").write_text("<h1>One\n<b>and</b></h1>x<h3></h3><svg><h1>no</h1></svg><h2>Two")
+    (tmp_path / "a.html").write_text("<h1>One\n<b>and</b></h1>x<h3></h3><video><h1>no</h1></video><h2>Two")
     document = read(tmp_path / "a.html")
     assert document.headings == (Heading(0, 1, "One and"), Heading(12, 2, "Two"))
     assert document.text[12:] == "Two"

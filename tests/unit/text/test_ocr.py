@@ -52,6 +52,29 @@ def test_pages_that_show_something_without_text_are_counted(scan: Path) -> None:
 
 
 @POSIX
+def test_a_scan_with_a_stamp_on_it_is_a_page_without_text(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    pytest.importorskip("pypdfium2")
+    picture = b"q 612 0 0 792 0 0 cm BI /W 1 /H 1 /BPC 8 /CS /G ID \x80 EI Q "
+    data = files.pdf(["a page of text", "ACME 000017"]).replace(
+        b"BT /F 12 Tf 72 720 Td 24 TL /F 12 Tf (ACME", b"@"
+    )
+    start, end = data.index(b"@"), data.index(b"endstream", data.index(b"@"))
+    content = picture + b"BT /F 12 Tf 72 720 Td (ACME 000017) Tj ET"
+    body = data[: data.rindex(b"<<", 0, start)] + files.stream(content)
+    path = tmp_path / "a.pdf"
+    path.write_bytes(body + data[end + len(b"endstream") :])
+    document = read(path)
+    assert document.text == "a page of text\n\nACME 000017"
+    assert document.gap == "has no text on 1 of 2 pages; try --ocr"
+    install(tmp_path, monkeypatch, SPY)
+    document = read(path, ocr=True)
+    assert "Recognized" in document.text[document.pages[1] :]
+    assert document.gap == ""
+
+
+@POSIX
 def test_only_pages_without_text_are_recognized(
     scan: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -137,7 +160,7 @@ def test_an_index_reads_scanned_pages_and_pictures_again_when_the_user_asks(
     docs = tmp_path / "docs"
     docs.mkdir()
     scan.rename(docs / "scan.pdf")
-    (docs / "plain.pdf").write_bytes(files.pdf(["one", "two"]))
+    (docs / "plain.pdf").write_bytes(files.pdf(["one more line\n" * 9, "two more lines\n" * 9]))
     (docs / "a.png").write_bytes(b"\x89PNG" + b"\0" * 2000)
     with Index.open(tmp_path / "index") as index:
         report = index.add(docs, vectors=False)

@@ -34,6 +34,8 @@ def main() -> None:
             "replaced": parsed.replaced,
             "headings": parsed.headings[:MOST_HEADINGS],
             "empty_pages": parsed.empty_pages,
+            "hidden": parsed.hidden,
+            "places": [list(parsed.places.starts), list(parsed.places.numbers), parsed.places.units],
         }
     except Refusal as refusal:
         answer = {"reason": refusal.reason, "repair": refusal.repair}

@@ -11,11 +11,15 @@ from typing import BinaryIO
 from longspan.text.files.flow import Flow
 from longspan.text.files.package import Package
 from longspan.text.files.parsed import Parsed
+from longspan.text.files.places import joined, paragraphs
 
 BREAKS = {"tab": "\t", "ptab": "\t", "br": "\n", "cr": "\n", "noBreakHyphen": "\u2011"}
 LEVELS = {str(level): level for level in range(1, 10)}
 OUTLINE = {str(level - 1): level for level in range(1, 10)}
 """Levels as Word counts them; "9" stands for body text."""
+REMOVED = ("Fallback", "del", "moveFrom")
+"""What repeats its neighbor for old programs, was deleted, or stands elsewhere since it was moved."""
+OFF = ("0", "false", "off")
 
 
 def parse(file: BinaryIO, characters: int) -> Parsed:
@@ -23,60 +27,83 @@ def parse(file: BinaryIO, characters: int) -> Parsed:
     with Package(file) as package:
         main = package.main("word/document.xml")
         folder = posixpath.dirname(main)
-        body = _Body(characters, _heading_styles(package, posixpath.join(folder, "styles.xml")))
-        notes = (posixpath.join(folder, f"{kind}notes.xml") for kind in ("foot", "end"))
-        for name in (main, *notes):
+        body = _Body(characters, _Styles(package, posixpath.join(folder, "styles.xml")))
+        package.stream(main, body.start, body.end, body.characters)
+        flow = body.flow
+        places = paragraphs(flow.text)
+        for kind in ("foot", "end"):
+            name = posixpath.join(folder, f"{kind}notes.xml")
             if name in package.members:
                 package.stream(name, body.start, body.end, body.characters)
-        title = package.title("docProps/core.xml")
-        return Parsed(body.flow.text, title=title, headings=tuple(body.flow.headings))
+        return Parsed(
+            flow.text,
+            title=package.title("docProps/core.xml"),
+            headings=tuple(flow.headings),
+            hidden=flow.hidden,
+            places=joined(places, flow.places),
+        )
 
 
-def _heading_styles(package: Package, member: str) -> dict[str, int]:
-    """The levels of the paragraph styles that mark headings.
+class _Styles:
+    """What the styles say: the levels of those that mark headings, and which hide text.
 
     Programs in other languages name these styles differently; what they are is said in styles.xml.
     """
-    levels = {"Title": 1, **{f"Heading{level}": level for level in range(1, 10)}}
-    style = ""
 
-    def start(name: str, attributes: dict[str, str]) -> None:
-        nonlocal style
+    def __init__(self, package: Package, member: str) -> None:
+        self.levels = {"Title": 1, **{f"Heading{level}": level for level in range(1, 10)}}
+        self.hidden: dict[str, bool] = {}
+        self._style = ""
+        if member in package.members:
+            package.stream(member, self._start)
+
+    def _start(self, name: str, attributes: dict[str, str]) -> None:
         value = attributes.get("val", "")
         if name == "style":
-            style = attributes.get("styleId", "")
+            self._style = attributes.get("styleId", "")
         elif name == "name":
             kind, _, number = value.lower().partition(" ")
             if kind in ("title", "heading"):
-                levels[style] = LEVELS.get(number, 1)
-        elif name == "basedOn" and value in levels:
-            levels.setdefault(style, levels[value])
+                self.levels[self._style] = LEVELS.get(number, 1)
+        elif name == "basedOn":
+            if value in self.levels:
+                self.levels.setdefault(self._style, self.levels[value])
+            self.hidden.setdefault(self._style, self.hidden.get(value, False))
         elif name == "outlineLvl":
-            levels[style] = OUTLINE.get(value, 0)
-
-    if member in package.members:
-        package.stream(member, start)
-    return levels
+            self.levels[self._style] = OUTLINE.get(value, 0)
+        elif name == "vanish" and self._style:
+            self.hidden[self._style] = value not in OFF
 
 
 class _Body:
-    """Running text from the elements of WordprocessingML."""
+    """Running text from the elements of WordprocessingML, as it is shown when all changes are accepted."""
 
-    def __init__(self, characters: int, styles: dict[str, int]) -> None:
+    def __init__(self, characters: int, styles: _Styles) -> None:
         self.flow = Flow(characters)
         self._styles = styles
-        self._open = {"Fallback": 0, "t": 0, "tbl": 0}  # a fallback repeats its neighbor for old programs
+        self._open = {"t": 0, "tbl": 0, "pPr": 0, **dict.fromkeys(REMOVED, 0)}
+        self._hidden = [False]  # by the open paragraphs and runs; a text box has paragraphs inside of a run
+        self._notes = 0
 
     def start(self, name: str, attributes: dict[str, str]) -> None:
         if name in self._open:
             self._open[name] += 1
-        elif self._open["Fallback"]:
+        if name in ("p", "r"):
+            self._hidden.append(name == "r" and self._hidden[-1])
+        if any(self._open[each] for each in REMOVED):
             return
-        elif name in ("pStyle", "outlineLvl"):
-            levels = self._styles if name == "pStyle" else OUTLINE
-            if level := levels.get(attributes.get("val", ""), 0):
-                self.flow.begin_heading(level)
-        elif name in BREAKS:
+        value = attributes.get("val", "")
+        levels = {"pStyle": self._styles.levels, "outlineLvl": OUTLINE}.get(name, {})
+        if level := levels.get(value, 0):
+            self.flow.begin_heading(level)
+        if name in ("pStyle", "rStyle") and value in self._styles.hidden:
+            self._hidden[-1] |= self._styles.hidden[value]
+        elif name == "vanish" and not self._open["pPr"]:  # else it hides the mark at the paragraph's end
+            self._hidden[-1] = value not in OFF
+        elif name in ("footnote", "endnote") and "type" not in attributes:
+            self._notes += 1
+            self.flow.place(name, self._notes)
+        elif name in BREAKS and not self._open["pPr"]:
             mark = BREAKS[name]
             if mark == "\n":
                 self.flow.lines(1)
@@ -88,6 +115,8 @@ class _Body:
     def end(self, name: str) -> None:
         if name in self._open:
             self._open[name] -= 1
+        if name in ("p", "r"):
+            self._hidden.pop()
         if name == "p":
             self.flow.end_heading()
         if name == "p" and self._open["tbl"]:
@@ -98,7 +127,13 @@ class _Body:
             self.flow.space("\t")
         elif name == "tr":
             self.flow.lines(1)
+        elif name in ("footnotes", "endnotes"):
+            self._notes = 0
 
     def characters(self, text: str) -> None:
-        if self._open["t"] and not self._open["Fallback"]:
+        if not self._open["t"] or any(self._open[each] for each in REMOVED):
+            return
+        if self._hidden[-1]:
+            self.flow.hide(text)
+        else:
             self.flow.words(text)

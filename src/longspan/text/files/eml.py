@@ -9,6 +9,7 @@ from typing import BinaryIO
 from longspan.text.files import html
 from longspan.text.files.flow import Flow
 from longspan.text.files.parsed import Parsed, as_title
+from longspan.text.files.places import paragraphs
 from longspan.text.files.plain import decode
 
 HEADERS = ("Subject", "From", "To", "Cc", "Date")
@@ -28,6 +29,8 @@ def parse(file: BinaryIO, characters: int) -> Parsed:
         title=as_title(_header(message, "Subject")),
         replaced=mail.replaced,
         headings=tuple(mail.flow.headings),
+        hidden=mail.flow.hidden,
+        places=paragraphs(mail.flow.text),
     )
 
 
@@ -69,10 +72,8 @@ class _Mail:
     def _text(self, part: Message, kind: str) -> None:
         payload = part.get_payload(decode=True)
         data = payload if isinstance(payload, bytes) else b""
-        try:
-            codec = html.codec_of(str(part.get_content_charset("utf-8")))
-        except (LookupError, ValueError):
-            codec = "utf-8"
+        charset = str(part.get_content_charset(""))
+        codec = html.codec_of(charset) if charset != "us-ascii" else ""  # written by programs that know none
         if kind == "text/html":
             self.replaced += html.feed(data, self.flow, codec)[1]
         else:
@@ -98,17 +99,19 @@ def _best(choices: list[Message]) -> list[Message]:
 
 
 def _header(message: Message, name: str) -> str:
-    value = message.get(name)
-    return "" if value is None else _decoded(str(value))
+    for key, value in message.raw_items():
+        if key.lower() == name.lower():
+            return _decoded(str(value))
+    return ""
 
 
 def _decoded(value: str) -> str:
-    """A header's text in which words in other encodings are decoded."""
+    """A header's text in which words in other encodings are decoded, as are bytes that name none."""
+    value, _ = decode(value[:LONGEST_HEADER].encode("utf-8", "surrogateescape"))
     try:
-        parts = decode_header(value[:LONGEST_HEADER])
         return "".join(
-            part if isinstance(part, str) else part.decode(html.codec_of(charset or "utf-8"), "replace")
-            for part, charset in parts
+            part if isinstance(part, str) else decode(part, html.codec_of(charset or ""))[0]
+            for part, charset in decode_header(value)
         )
     except (LookupError, ValueError):
-        return value[:LONGEST_HEADER]
+        return value

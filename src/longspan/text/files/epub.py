@@ -20,10 +20,18 @@ def parse(file: BinaryIO, characters: int) -> Parsed:
         contents = _contents(package)
         flow = Flow(characters)
         replaced = 0
-        for member in _chapters(package, contents):
+        for number, member in enumerate(_chapters(package, contents), 1):
+            flow.place("part", number)
             replaced += html.feed(package.read(member), flow)[1]
             flow.lines(2)
-        return Parsed(flow.text, (), package.title(contents), replaced, tuple(flow.headings))
+        return Parsed(
+            flow.text,
+            title=package.title(contents),
+            replaced=replaced,
+            headings=tuple(flow.headings),
+            hidden=flow.hidden,
+            places=flow.places,
+        )
 
 
 def _contents(package: Package) -> str:

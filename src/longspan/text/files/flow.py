@@ -1,6 +1,7 @@
 """Running text from words and breaks: white space is collapsed while writing, in linear time."""
 
 from longspan.text.files.parsed import Heading, as_heading, too_long
+from longspan.text.files.places import Marks, Places
 
 LONGEST_IN_MARKUP = 400
 """Characters; what is marked as a heading and is longer was marked for its looks, or never closed."""
@@ -23,6 +24,9 @@ class Flow:
         self._between = ""  # white space before the next word, if any
         self._heading: tuple[int, int] | None = None  # its level, and the number of its first part
         self.headings: list[Heading] = []
+        self.hidden = 0
+        self._place: tuple[str, int] | None = None
+        self._marks = Marks()
 
     def words(self, text: str) -> None:
         """Write text in which every run of white space is a space."""
@@ -50,6 +54,14 @@ class Flow:
         """Write line breaks, so that at least `count` stand here."""
         self._between = "\n" * max(count, self._between.count("\n"))
 
+    def hide(self, text: str) -> None:
+        """Count the characters of text that is not shown, but for white space."""
+        self.hidden += sum(map(len, text.split()))
+
+    def place(self, unit: str, number: int) -> None:
+        """What is written from here on stands there in the file."""
+        self._place = unit, number
+
     def begin_heading(self, level: int) -> None:
         """What is written from here on is a heading."""
         self.end_heading()
@@ -70,8 +82,15 @@ class Flow:
         """All that was written."""
         return "".join(self._parts)
 
+    @property
+    def places(self) -> Places:
+        """Where the text stands in the file, as far as that was said."""
+        return self._marks.places
+
     def _write(self, text: str) -> None:
         between = self._between if self._parts else ""
+        if self._place:
+            self._marks.add(self._size + len(between), *self._place)
         self._size += len(between) + len(text)
         if self._size > self._most:
             raise too_long(self._most)

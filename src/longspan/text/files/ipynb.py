@@ -4,6 +4,7 @@ import json
 from typing import BinaryIO
 
 from longspan.text.files.parsed import Heading, Parsed, Refusal, too_long
+from longspan.text.files.places import Marks
 from longspan.text.files.plain import decode
 from longspan.text.markup import markdown
 
@@ -25,15 +26,17 @@ def parse(file: BinaryIO, characters: int) -> Parsed:
     parts: list[str] = []
     headings: list[Heading] = []
     size = 0
-    for cell in cells:
+    marks = Marks()
+    for number, cell in enumerate(cells, 1):
         for part, marked in _parts(cell):
             if marked:
                 headings += [each._replace(start=each.start + size) for each in markdown(part)]
+            marks.add(size, "cell", number)
             parts.append(part)
             size += len(part) + len(BETWEEN_CELLS)
             if size > characters + len(BETWEEN_CELLS):
                 raise too_long(characters)
-    return Parsed(BETWEEN_CELLS.join(parts), replaced=replaced, headings=tuple(headings))
+    return Parsed(BETWEEN_CELLS.join(parts), replaced=replaced, headings=tuple(headings), places=marks.places)
 
 
 def _parts(cell: object) -> list[tuple[str, bool]]:

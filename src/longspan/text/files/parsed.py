@@ -2,9 +2,13 @@
 
 from typing import NamedTuple
 
+from longspan.text.files.places import NOWHERE, Places
+
 LONGEST_TITLE = 1000
 LONGEST_HEADING = 120
 MOST_HEADINGS = 100_000
+LONGEST_STAMP = 100
+"""Characters on a scanned page that are only its number, or what an archive has stamped on it."""
 USE_OCR = "Read it with OCR: --ocr, or ocr=True in Python."
 
 
@@ -28,7 +32,11 @@ class Parsed(NamedTuple):
     headings: tuple[Heading, ...] = ()
     "In the order of the text."
     empty_pages: int = 0
-    "Pages that show something, but hold no text."
+    "Pages that show something, but hold no text, or only a stamp on a picture."
+    hidden: int = 0
+    "Characters that were left out because a reader of the file does not see them."
+    places: Places = NOWHERE
+    "Where the text stands in the file, if neither its own lines nor its pages say it."
 
 
 class Refusal(Exception):

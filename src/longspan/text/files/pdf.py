@@ -8,11 +8,13 @@ from typing import Any, BinaryIO
 
 from longspan.text.files import pdf_headings
 from longspan.text.files.ocr import recognize
-from longspan.text.files.parsed import USE_OCR, Parsed, Refusal, as_title, too_long
+from longspan.text.files.parsed import LONGEST_STAMP, USE_OCR, Parsed, Refusal, as_title, too_long
 from longspan.text.files.pdf_headings import Bookmark, Line
 
 MOST_PAGES = 100_000
 MOST_LINES_MEASURED = 100_000
+MOST_PICTURES = 100
+"""Of a page that are looked at."""
 DOTS_PER_INCH = 300
 MOST_DOTS = 12_000_000
 BETWEEN_PAGES = "\n\n"
@@ -45,14 +47,14 @@ def parse(file: BinaryIO, characters: int, ocr: str = "") -> Parsed:
     size = empty = 0
     for number in range(count):
         try:
-            text, measured, shown = _page(document, number, size, characters, ocr)
+            text, measured, missing = _page(document, number, size, characters, ocr)
         except pypdfium2.PdfiumError as error:
             raise Refusal(
                 f"its page {number + 1} of {count} is damaged ({error})", "Save it again."
             ) from None
         pages.append(size)
         texts.append(text)
-        empty += shown and not text
+        empty += missing
         lines += measured if len(lines) < MOST_LINES_MEASURED else []
         size += len(text) + len(BETWEEN_PAGES)
     if not any(texts):
@@ -66,7 +68,7 @@ def parse(file: BinaryIO, characters: int, ocr: str = "") -> Parsed:
 
 
 def _page(document: Any, number: int, before: int, characters: int, ocr: str) -> tuple[str, list[Line], bool]:
-    """The text of a page, its line breaks as everywhere else, its lines, and whether it shows anything."""
+    """The text of a page, its line breaks as everywhere else, its lines, and whether more is to be seen."""
     page = document[number]
     try:
         content = page.get_textpage()
@@ -76,14 +78,26 @@ def _page(document: Any, number: int, before: int, characters: int, ocr: str) ->
             text, lines = _text(content, before)
         finally:
             content.close()
-        shown = bool(text) or next(page.get_objects(max_depth=1), None) is not None
-        if shown and ocr and not text:
-            text = recognize(_drawn(page), ocr)
+        missing = _is_picture(page) if text else next(page.get_objects(max_depth=1), None) is not None
+        missing = missing and len(text) <= LONGEST_STAMP
+        if missing and ocr and (recognized := recognize(_drawn(page), ocr)):
+            text, lines, missing = recognized, [], False
             if before + len(text) > characters:
                 raise too_long(characters)
-        return text, lines, shown
+        return text, lines, missing
     finally:
         page.close()
+
+
+def _is_picture(page: Any) -> bool:
+    """Whether a picture covers most of a page."""
+    raw: Any = import_module("pypdfium2.raw")
+    whole = page.get_width() * page.get_height()
+    pictures = page.get_objects(filter=[raw.FPDF_PAGEOBJ_IMAGE], max_depth=3)
+    for left, bottom, right, top in (each.get_bounds() for each in islice(pictures, MOST_PICTURES)):
+        if (right - left) * (top - bottom) > whole / 2:
+            return True
+    return False
 
 
 def _text(content: Any, before: int) -> tuple[str, list[Line]]:

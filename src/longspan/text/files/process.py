@@ -12,6 +12,7 @@ from typing import BinaryIO
 
 from longspan.errors import bad, whole
 from longspan.text.files.parsed import Heading, Parsed, Refusal
+from longspan.text.files.places import Places
 
 CHUNK = 1 << 20
 MOST = 1 << 48
@@ -105,8 +106,16 @@ def _parsed(answer: bytearray, status: int) -> Parsed:
             raise Refusal(facts["reason"], facts["repair"])
         text = str(memoryview(answer)[head + 1 :], "utf-8")
         headings = tuple(Heading(*heading) for heading in facts["headings"])
+        starts, numbers, units = facts["places"]
         return Parsed(
-            text, tuple(facts["pages"]), facts["title"], facts["replaced"], headings, facts["empty_pages"]
+            text,
+            tuple(facts["pages"]),
+            facts["title"],
+            facts["replaced"],
+            headings,
+            facts["empty_pages"],
+            facts["hidden"],
+            Places(tuple(starts), tuple(numbers), tuple((first, unit) for first, unit in units)),
         )
     except (ValueError, KeyError, TypeError):
         raise Refusal("its parser ended without a sensible answer", DAMAGED) from None

@@ -2,10 +2,11 @@
 
 import codecs
 import re
-from typing import BinaryIO
+from typing import BinaryIO, NamedTuple
 
 from longspan.text.files.flow import Flow
 from longspan.text.files.parsed import LONGEST_TITLE, Parsed, Refusal, as_title
+from longspan.text.files.places import paragraphs
 
 DEEPEST = 1000
 _TOKEN = re.compile(
@@ -30,6 +31,20 @@ CHARACTERS = {
 }
 # fmt: on
 LINES = {"par": 2, "sect": 2, "page": 2, "line": 1, "row": 1, "nestrow": 1, "\n": 2, "\r": 2}
+
+
+HIDING = ("v", "deleted", "mvf")
+"""Hidden text, and text that was deleted, or moved from here, while changes were tracked."""
+CODECS = {"mac": "mac_roman", "pc": "cp437", "pca": "cp850"}
+# fmt: off
+CHARSETS = {
+    0: "cp1252", 77: "mac_roman", 128: "cp932", 129: "cp949", 130: "johab", 134: "gbk", 136: "big5",
+    161: "cp1253", 162: "cp1254", 163: "cp1258", 177: "cp1255", 178: "cp1256", 186: "cp1257", 204: "cp1251",
+    222: "cp874", 238: "cp1250", 254: "cp437", 255: "cp850",
+}
+# fmt: on
+"""Of fonts, as Windows numbers them."""
+MOST_FONTS = 10_000
 
 
 def parse(file: BinaryIO, characters: int) -> Parsed:
@@ -59,7 +74,27 @@ def parse(file: BinaryIO, characters: int) -> Parsed:
     reader.flush()
     if reader.depth > 0:
         raise Refusal("it ends inside of a group", "Save it again.")
-    return Parsed(reader.flow.text, title=as_title(reader.title), headings=tuple(reader.flow.headings))
+    flow = reader.flow
+    return Parsed(
+        flow.text,
+        title=as_title(reader.title),
+        replaced=reader.replaced,
+        headings=tuple(flow.headings),
+        hidden=flow.hidden,
+        places=paragraphs(flow.text),
+    )
+
+
+class _State(NamedTuple):
+    """What a group may change for what is inside of it."""
+
+    destination: str = ""
+    skip: int = 1
+    "Characters behind a character of Unicode that stand for it in old programs."
+    hidden: frozenset[str] = frozenset()
+    "The words that hide text and are in force."
+    codec: str = ""
+    "That of the font; without, the one of the file."
 
 
 class _Reader:
@@ -68,9 +103,12 @@ class _Reader:
     def __init__(self, characters: int) -> None:
         self.flow = Flow(characters)
         self.title = ""
-        self._stack: list[tuple[str, int]] = []
-        self._destination, self._skip = "", 1
+        self.replaced = 0
+        self._stack: list[_State] = []
+        self._state = _State()
         self._codec = "cp1252"
+        self._font = 0
+        self._fonts: dict[int, str] = {}
         self._waiting = bytearray()  # of the file's encoding, in which a character may take two bytes
         self._skipping = 0
         self._starred = False
@@ -85,14 +123,14 @@ class _Reader:
         self.flush()
         if self.depth >= DEEPEST:
             raise Refusal(f"its groups nest deeper than {DEEPEST} levels")
-        self._stack.append((self._destination, self._skip))
+        self._stack.append(self._state)
         self._skipping = 0
 
     def close(self) -> None:
         self.flush()
         if not self._stack:
             raise Refusal("it closes a group that was not opened", "Save it again.")
-        self._destination, self._skip = self._stack.pop()
+        self._state = self._stack.pop()
         self._skipping = 0
         self._starred = False
 
@@ -109,14 +147,38 @@ class _Reader:
             self._starred = True
         elif word in UNSEEN or self._starred:
             self._starred = False
-            self._destination = "unseen"
-        elif word == "title" and self._destination == "unseen":
-            self._destination = "title"
+            self._state = self._state._replace(destination="fonts" if word == "fonttbl" else "unseen")
+        elif word == "title" and self._state.destination == "unseen":
+            self._state = self._state._replace(destination="title")
         elif word == "uc":
-            self._skip = min(max(0, number or 0), 9)
+            self._state = self._state._replace(skip=min(max(0, number or 0), 9))
         elif word == "ansicpg":
             self._codec = _codec(number or 0)
-        elif not self._destination:
+        elif word in CODECS:
+            self._codec = CODECS[word]
+        elif self._state.destination == "fonts":
+            self._define(word, number or 0)
+        elif not self._state.destination:
+            self._format(word, number)
+
+    def _define(self, word: str, number: int) -> None:
+        """A word of the table of fonts."""
+        if word == "f":
+            self._font = number
+        elif word == "fcharset" and number in CHARSETS and len(self._fonts) < MOST_FONTS:
+            self._fonts[self._font] = CHARSETS[number]
+
+    def _format(self, word: str, number: int | None) -> None:
+        """What changes how text looks, or how its bytes are read."""
+        hidden = self._state.hidden
+        if word == "f":
+            self._state = self._state._replace(codec=self._fonts.get(number or 0, ""))
+        elif word in HIDING:
+            changed = hidden - {word} if number == 0 else hidden | {word}
+            self._state = self._state._replace(hidden=changed)
+        elif word == "plain":
+            self._state = self._state._replace(hidden=frozenset(), codec="")
+        else:
             self._layout(word, number)
 
     def _layout(self, word: str, number: int | None) -> None:
@@ -140,17 +202,18 @@ class _Reader:
         self._starred = False
         skipped = min(self._skipping, len(data))
         self._skipping -= skipped
-        if self._destination != "unseen":
+        if self._state.destination not in ("unseen", "fonts"):
             self._waiting += data[skipped:]
 
     def flush(self) -> None:
         if self._waiting:
-            text = self._waiting.decode(self._codec, "replace")
+            text = self._waiting.decode(self._state.codec or self._codec, "replace")
+            self.replaced += text.count("\ufffd")
             self._waiting.clear()
             self._write(text)
 
     def _unicode(self, unit: int) -> None:
-        self._skipping = self._skip
+        self._skipping = self._state.skip
         self._starred = False
         if 0xD800 <= unit < 0xDC00:
             self._high = unit
@@ -161,9 +224,11 @@ class _Reader:
         self._write("\ufffd" if 0xD800 <= code < 0xE000 else chr(code))
 
     def _write(self, text: str) -> None:
-        if self._destination == "title":
+        if self._state.destination == "title":
             self.title = (self.title + text)[:LONGEST_TITLE]
-        elif not self._destination:
+        elif not self._state.destination and self._state.hidden:
+            self.flow.hide(text)
+        elif not self._state.destination:
             self.flow.words(text)
 
 

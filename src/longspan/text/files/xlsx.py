@@ -17,10 +17,14 @@ _NO_FORMAT = re.compile(r"\"[^\"]{0,99}\"|\[[^\]]{0,99}\]|\\\\.")
 TEXTS = frozenset(("s", "str", "inlineStr"))
 """Kinds of cells that hold texts."""
 EPOCH = datetime(1899, 12, 30)
+TRUE = ("1", "true")
+MOST_COLUMNS = 100
+"""Runs of hidden columns that are known."""
+_LETTERS = re.compile(r"[A-Z]{1,3}")
 
 
 def parse(file: BinaryIO, characters: int) -> Parsed:
-    """All sheets in order; formulas as their last values, dates as 2026-01-31."""
+    """All sheets in order, what is hidden left out; formulas as their last values, dates as 2026-01-31."""
     with Package(file) as package:
         main = package.main("xl/workbook.xml")
         relations = package.relations(main)
@@ -28,26 +32,34 @@ def parse(file: BinaryIO, characters: int) -> Parsed:
         strings = _strings(package, parts.get("sharedStrings", ""), characters)
         dates = _date_styles(package, parts.get("styles", ""))
         flow = Flow(characters)
-        for name, relation in _sheets(package, main):
+        for name, relation, shown in _sheets(package, main):
             kind, target = relations.get(relation, ("", ""))
             if kind == "worksheet" and target in package.members:
-                flow.begin_heading(1)
-                flow.words(name)
-                flow.end_heading()
-                flow.lines(1)
-                rows = _Rows(flow, strings, dates)
+                rows = _Rows(flow, strings, dates, name, shown)
+                if shown:
+                    flow.begin_heading(1)
+                    flow.words(name)
+                    flow.end_heading()
+                    flow.lines(1)
                 package.stream(target, rows.start, rows.end, rows.characters)
                 flow.lines(2)
-        return Parsed(flow.text, title=package.title("docProps/core.xml"), headings=tuple(flow.headings))
+        return Parsed(
+            flow.text,
+            title=package.title("docProps/core.xml"),
+            headings=tuple(flow.headings),
+            hidden=flow.hidden,
+            places=flow.places,
+        )
 
 
-def _sheets(package: Package, main: str) -> list[tuple[str, str]]:
-    """The name and the relation of each sheet."""
-    sheets: list[tuple[str, str]] = []
+def _sheets(package: Package, main: str) -> list[tuple[str, str, bool]]:
+    """The name and the relation of each sheet, and whether it is shown."""
+    sheets: list[tuple[str, str, bool]] = []
 
     def start(name: str, attributes: dict[str, str]) -> None:
         if name == "sheet":
-            sheets.append((attributes.get("name", ""), attributes.get("r:id", "")))
+            shown = attributes.get("state", "visible") == "visible"
+            sheets.append((attributes.get("name", ""), attributes.get("r:id", ""), shown))
 
     package.stream(main, start)
     return sheets
@@ -110,11 +122,34 @@ def _date_styles(package: Package, member: str) -> set[str]:
     return {str(number) for number, key in enumerate(styles) if key in known}
 
 
+def _number(text: str) -> int:
+    """A whole number of a file; 0 if there is none."""
+    return int(text) if text.isascii() and text.isdigit() and len(text) < 10 else 0
+
+
+def _column(cell: str) -> int:
+    """The number of a cell's column, from 1.
+
+    >>> _column("B7"), _column("AA1")
+    (2, 27)
+    """
+    letters = _LETTERS.match(cell)
+    number = 0
+    for letter in letters[0] if letters else "":
+        number = 26 * number + ord(letter) - ord("A") + 1
+    return number
+
+
 class _Rows:
     """Lines from the cells of a sheet."""
 
-    def __init__(self, flow: Flow, strings: list[str], dates: set[str]) -> None:
+    def __init__(self, flow: Flow, strings: list[str], dates: set[str], sheet: str, shown: bool) -> None:
         self._flow, self._strings, self._dates = flow, strings, dates
+        self._unit = f"sheet {' '.join(sheet.split())}, row"
+        flow.place(self._unit, 1)
+        self._sheet_shown = self._row_shown = shown
+        self._hidden_columns: list[range] = []
+        self._row = self._column = 0
         self._kind = self._style = ""
         self._value: list[str] = []
         self._inside = False
@@ -124,9 +159,17 @@ class _Rows:
     def start(self, name: str, attributes: dict[str, str]) -> None:
         if name == "c":
             self._kind, self._style = attributes.get("t", "n"), attributes.get("s", "")
+            self._column = _column(attributes.get("r", "")) or self._column + 1
             self._value.clear()
-        elif name == "row" and not self._count:
-            self._flow.begin_heading(2)
+        elif name == "col" and attributes.get("hidden") in TRUE:
+            first, last = (_number(attributes.get(key, "")) for key in ("min", "max"))
+            self._hidden_columns = [*self._hidden_columns, range(first, last + 1)][:MOST_COLUMNS]
+        elif name == "row":
+            self._row, self._column = _number(attributes.get("r", "")) or self._row + 1, 0
+            self._row_shown = self._sheet_shown and attributes.get("hidden") not in TRUE
+            self._flow.place(self._unit, self._row)
+            if not self._count:
+                self._flow.begin_heading(2)
         self._inside = name in ("v", "t")
 
     def characters(self, text: str) -> None:
@@ -138,8 +181,12 @@ class _Rows:
         if name == "c":
             if not self._count:
                 self._kinds.append(self._kind)
-            self._flow.words(self._shown("".join(self._value)))
-            self._flow.space("\t")
+            text = self._shown("".join(self._value))
+            if self._row_shown and not any(self._column in hidden for hidden in self._hidden_columns):
+                self._flow.words(text)
+                self._flow.space("\t")
+            else:
+                self._flow.hide(text)
         elif name == "row":
             self._flow.end_heading(keep=len(self._kinds) > 1 and TEXTS.issuperset(self._kinds))
             self._flow.lines(1)
