@@ -1,14 +1,13 @@
 """Keeping an index in order: moving live rows together, and comparing everything with its checksums."""
 
 import os
-import zlib
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
 import numpy as np
 
 from longspan.search.database import NAME, NEW_POSTINGS, POSTINGS, damaged
-from longspan.search.records import Entry, checksum, numbers
+from longspan.search.records import Entry, checksum, numbers, passages_crc, vectors_checksum
 from longspan.search.store import FILES, Store, names_of
 from longspan.search.words import MAX_COUNT, pack
 from longspan.shapes import IntArray
@@ -56,19 +55,29 @@ def _moved(entries: Sequence[Entry]) -> Iterator[Entry]:
 
 def _copy(store: Store, entries: Sequence[Entry], moved: Sequence[Entry]) -> None:
     """Copy vectors and tokens to the files of the next generation, one document at a time."""
-    pairs = [pair for pair in zip(entries, moved, strict=True) if pair[0].n_tokens is not None]
-    vectors, tokens = store.vectors(), store.tokens()
-    rows = ((new.slot, vectors[old.slot : old.slot + old.passages + 1].tobytes()) for old, new in pairs)
-    codes = (
-        (new.token_slot, tokens[old.token_slot : old.token_slot + old.tokens].tobytes()) for old, new in pairs
-    )
     generation = store.db.number("generation") + 1
-    for name, width, pieces in zip(
-        FILES, (vectors.shape[1] * 2, tokens.shape[1]), (rows, codes), strict=True
-    ):
+    for name, key, size in zip(FILES, ("width", "token_bytes"), (2, 1), strict=True):
+        width = size * store.size_of(key)
         path = store.path_of(generation, name)
         path.unlink(missing_ok=True)
-        store.write(path, width, pieces)
+        store.write(path, width, _rows(store, name, width, entries, moved))
+
+
+def _rows(
+    store: Store, name: str, width: int, entries: Sequence[Entry], moved: Sequence[Entry]
+) -> Iterator[tuple[int, bytes]]:
+    """The rows of a flat file, each with its new place, some megabytes at a time."""
+    for old, new in zip(entries, moved, strict=True):
+        if old.n_tokens is None:
+            continue
+        first, behind, count = (
+            (old.slot, new.slot, old.passages + 1)
+            if name == "vectors"
+            else (old.token_slot, new.token_slot, old.tokens)
+        )
+        for data in store.chunks(name, width, first, count):
+            yield behind, data
+            behind += len(data) // width
 
 
 def _join(store: Store, place: IntArray) -> None:
@@ -105,6 +114,7 @@ def _replace(store: Store, moved: Sequence[Entry] | None) -> None:
     store.db.do(f"ALTER TABLE {NEW_POSTINGS} RENAME TO postings")
     store.db.put(parts="1")
     if moved is not None:
+        store.db.do("DELETE FROM unfinished")
         places = [(entry.slot, entry.token_slot, entry.id) for entry in moved]
         store.db.do_many("UPDATE documents SET slot = ?, token_slot = ? WHERE id = ?", places)
         store.db.put(
@@ -120,15 +130,10 @@ def verify(store: Store) -> None:
         raise damaged(store.folder, f"{NAME} fails SQLite's integrity check")
     _verify_files(store)
     lengths = np.zeros(store.db.number("rows"), np.int64)
-    vectors, tokens = store.vectors(), store.tokens()
     for entry in store.entries():
-        rows = store.passages(entry)
-        sound = checksum(entry, rows) == entry.crc
+        sound = checksum(entry, passages_crc(store.each_passage(entry))) == entry.crc
         if entry.n_tokens is not None:
-            own = slice(entry.slot, entry.slot + entry.passages + 1)
-            codes = tokens[entry.token_slot : entry.token_slot + entry.tokens]
-            data = vectors[own].tobytes() + codes.tobytes() + entry.token_ends
-            sound &= zlib.crc32(data) == entry.vectors_crc
+            sound &= vectors_checksum(entry, store.made(entry)) == entry.vectors_crc
         if not sound:
             raise damaged(store.folder, f"what it holds of {entry.title or entry.digest.hex()} has changed")
         lengths[entry.rows[1:]] = numbers(entry.lengths)

@@ -13,7 +13,7 @@ from longspan.search.lock import NAME as LOCK
 
 Value: TypeAlias = str | bytes | int | float | None
 """What a column may hold."""
-SCHEMA = "4"
+SCHEMA = "5"
 NAME = "index.sqlite"
 FLAT = re.compile(r"(vectors|tokens|fine|parts)-\d+\.(bin|f16|f32)")
 """The names of flat files, those of earlier schemas too."""
@@ -43,6 +43,10 @@ TABLES = {
     id INTEGER PRIMARY KEY, start INTEGER NOT NULL, line INTEGER NOT NULL, section TEXT NOT NULL,
     text TEXT NOT NULL)""",
     "postings": POSTINGS,
+    "unfinished": """CREATE TABLE unfinished (
+    document INTEGER PRIMARY KEY, passages INTEGER NOT NULL, n_tokens INTEGER NOT NULL,
+    truncated INTEGER NOT NULL, windows INTEGER NOT NULL, token_slot INTEGER NOT NULL,
+    token_ends BLOB NOT NULL, vector BLOB NOT NULL)""",
 }
 """What the database holds beside `meta`, its keys and values."""
 META = "CREATE TABLE meta (key TEXT PRIMARY KEY, value TEXT NOT NULL) WITHOUT ROWID"

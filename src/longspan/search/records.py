@@ -2,7 +2,7 @@
 
 import os
 import zlib
-from collections.abc import Sequence
+from collections.abc import Iterable
 from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import NamedTuple
@@ -14,6 +14,8 @@ from longspan.text.files import kinds
 
 RECOGNIZED = b"+ocr"
 """Stands behind the digest of a document that was read with OCR."""
+BEGUN = b"+begun"
+"""Stands behind the digest of a large document of which only the first parts are written."""
 
 
 class File(NamedTuple):
@@ -111,10 +113,23 @@ def numbers(data: bytes) -> IntArray:
     return np.frombuffer(data, "<u4").astype(np.int64)
 
 
-def checksum(entry: Entry, rows: Sequence[Row]) -> int:
-    """A checksum of all that a search may show of a document, or know it by."""
-    shown = [entry.title, entry.kind, *(f"{row.start} {row.line} {row.section}\0{row.text}" for row in rows)]
-    return zlib.crc32(
-        "\0".join(shown).encode("utf-8", "surrogatepass"),
-        zlib.crc32(entry.digest + entry.pages + entry.lengths),
-    )
+def passages_crc(rows: Iterable[Row], before: int = 0) -> int:
+    """A checksum of passages, that of those before them given."""
+    for row in rows:
+        shown = f"{row.start} {row.line} {row.section}\0{row.text}\0"
+        before = zlib.crc32(shown.encode("utf-8", "surrogatepass"), before)
+    return before
+
+
+def checksum(entry: Entry, passages: int) -> int:
+    """A checksum of all that a search may show of a document, or know it by; `passages`: that of its text."""
+    known = f"{entry.title}\0{entry.kind}".encode("utf-8", "surrogatepass")
+    return zlib.crc32(b"\0".join((known, entry.digest, entry.pages, entry.lengths)), passages)
+
+
+def vectors_checksum(entry: Entry, data: Iterable[bytes]) -> int:
+    """A checksum of what the model makes of a document: `data` are its vectors, then its tokens."""
+    crc = 0
+    for piece in data:
+        crc = zlib.crc32(piece, crc)
+    return zlib.crc32(entry.token_ends, crc)

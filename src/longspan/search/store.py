@@ -9,7 +9,6 @@ in place of the old. Postings are written in parts, one for each transaction; ma
 
 import errno
 import os
-import zlib
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import replace
@@ -20,13 +19,28 @@ from typing import Any
 
 import numpy as np
 
+from longspan.errors import LongspanError
 from longspan.search.database import FLAT, NAME, NEW_POSTINGS, TABLES, Database, Value, damaged, unusable
-from longspan.search.records import COLUMNS, Entry, File, Row, Tables, checksum
+from longspan.search.records import (
+    BEGUN,
+    COLUMNS,
+    Entry,
+    File,
+    Row,
+    Tables,
+    checksum,
+    passages_crc,
+    vectors_checksum,
+)
 from longspan.search.words import Postings, postings, stems, unpack, words_of
 from longspan.shapes import ByteArray, FloatArray
 
 FILES = ("vectors", "tokens")
 """Flat files: the vectors of documents and passages, and those of tokens, as bytes."""
+AT_ONCE = 2048
+"""Passages that are read at once."""
+CHUNK = 1 << 22
+"""Bytes of a flat file that are read at once."""
 
 
 class Store:
@@ -66,15 +80,21 @@ class Store:
 
     def pending(self) -> list[Entry]:
         """The documents that the model has not read yet."""
-        return self.entries("n_tokens IS NULL")
+        return [entry for entry in self.entries("n_tokens IS NULL") if not entry.digest.endswith(BEGUN)]
 
     def passages(self, entry: Entry) -> list[Row]:
         """The passages of a document, which together are its whole text."""
+        return list(self.each_passage(entry))
+
+    def each_passage(self, entry: Entry, first: int = 0) -> Iterator[Row]:
+        """The same one by one, from a number on: a large document never is in memory at once."""
         select = "SELECT start, line, section, text FROM passages WHERE id >= ? AND id < ? ORDER BY id"
-        rows = self.db.rows(select, entry.first, entry.first + entry.passages)
-        if len(rows) != entry.passages:
-            raise damaged(self.folder, "passages are missing")
-        return [Row(*row) for row in rows]
+        for begin in range(first, entry.passages, AT_ONCE):
+            end = min(begin + AT_ONCE, entry.passages)
+            rows = self.db.rows(select, entry.first + begin, entry.first + end)
+            if len(rows) != end - begin:
+                raise damaged(self.folder, "passages are missing")
+            yield from (Row(*row) for row in rows)
 
     def rows(self, ids: Sequence[int]) -> dict[int, Row]:
         """Some passages by their ids."""
@@ -97,6 +117,23 @@ class Store:
     def tokens(self) -> ByteArray:
         """(T, B) bytes: all tokens that are kept."""
         return self._mapped("tokens", self.size_of("token_bytes"), np.dtype("u1"))
+
+    def chunks(self, name: str, width: int, first: int, count: int) -> Iterator[bytes]:
+        """The bytes of some rows of a flat file, a few at a time: mapped ones would stay in memory."""
+        path = self.path_of(self.db.number("generation"), name)
+        if not width or not count or not path.is_file():
+            return
+        with open(path, "rb") as file:
+            file.seek(first * width)
+            left, most = count * width, max(1, CHUNK // width) * width
+            while left and (data := file.read(min(left, most))):
+                left -= len(data)
+                yield data
+
+    def made(self, entry: Entry) -> Iterator[bytes]:
+        """What the model made of a document: its vectors, then its tokens."""
+        yield from self.chunks("vectors", 2 * self.size_of("width"), entry.slot, entry.passages + 1)
+        yield from self.chunks("tokens", self.size_of("token_bytes"), entry.token_slot, entry.tokens)
 
     def size_of(self, key: str) -> int:
         return self.db.number(key) if self.db.get(key) else 0
@@ -145,13 +182,7 @@ class Store:
 
     def add(self, group: Sequence[tuple[Entry, Sequence[Row]]]) -> dict[bytes, int]:
         """Add documents with their words; the ids of their digests."""
-        texts: list[str] = []
-        for entry, rows in group:
-            texts += [
-                entry.title,
-                *(f"{row.section}\n{row.text}" if row.section else row.text for row in rows),
-            ]
-        packed, counts = postings(texts)
+        packed, counts = postings([text for entry, rows in group for text in texts_of(entry, rows)])
         begin = slot = self.db.number("rows")
         number, first = self.db.next_id("documents"), self.db.next_id("passages")
         ids: dict[bytes, int] = {}
@@ -161,7 +192,7 @@ class Store:
             own = counts[slot - begin + 1 : slot - begin + 1 + len(rows)]
             lengths = np.maximum(own, 1).astype("<u4").tobytes()
             placed = replace(entry, id=number, passages=len(rows), first=first, slot=slot, lengths=lengths)
-            placed = replace(placed, crc=checksum(placed, rows))
+            placed = replace(placed, crc=checksum(placed, passages_crc(rows)))
             documents.append([getattr(placed, name) for name in COLUMNS])
             passages += [(each, *row) for each, row in enumerate(rows, first)]
             ids[entry.digest] = number
@@ -171,6 +202,31 @@ class Store:
         self.db.insert("postings", [(stem, begin, data) for stem, data in sorted(packed.items())])
         self.db.put(rows=str(slot), parts=str(self.db.number("parts") + 1))
         return ids
+
+    def extend(self, entry: Entry, rows: Sequence[Row], before: int = 0) -> tuple[Entry, int]:
+        """Add a large document, or the next of its passages, and give it back as it is now stored.
+
+        `before`, and what is returned beside the document, is the checksum of its passages so far. Nothing
+        else may be added meanwhile.
+        """
+        begin, first = self.db.number("rows"), self.db.next_id("passages")
+        if not entry.id:
+            entry = replace(entry, id=self.db.next_id("documents"), first=first, slot=begin)
+        words = list(texts_of(entry, rows))[min(1, entry.passages) :]
+        end = entry.slot + min(1, entry.passages) + entry.passages
+        if (begin, first) != (end, entry.first + entry.passages):
+            raise LongspanError(f"The index `{self.folder}` was changed by another process. Run this again.")
+        packed, counts = postings(words)
+        lengths = np.maximum(counts[len(words) - len(rows) :], 1).astype("<u4").tobytes()
+        entry = replace(entry, passages=entry.passages + len(rows), lengths=entry.lengths + lengths)
+        crc = passages_crc(rows, before)
+        entry = replace(entry, crc=checksum(entry, crc))
+        self.db.do("DELETE FROM documents WHERE id = ?", entry.id)
+        self.db.insert("documents", [[getattr(entry, name) for name in COLUMNS]])
+        self.db.insert("passages", [(number, *row) for number, row in enumerate(rows, first)])
+        self.db.insert("postings", [(stem, begin, data) for stem, data in sorted(packed.items())])
+        self.db.put(rows=str(begin + len(words)), parts=str(self.db.number("parts") + 1))
+        return entry, crc
 
     def put_files(self, files: Sequence[File]) -> None:
         """Say which document each of some files holds."""
@@ -203,6 +259,7 @@ class Store:
                 "DELETE FROM passages WHERE id >= ? AND id < ?", entry.first, entry.first + entry.passages
             )
             self.db.do("DELETE FROM documents WHERE id = ?", entry.id)
+            self.db.do("DELETE FROM unfinished WHERE document = ?", entry.id)
         return len(orphans)
 
     def put_vectors(self, group: Sequence[tuple[Entry, Tables]]) -> None:
@@ -216,7 +273,7 @@ class Store:
             vectors.append((entry.slot, data[0]))
             tokens.append((token_slot, data[1]))
             ends = own.token_ends.astype("<u4").tobytes() if sizes["token_bytes"] else b""
-            crc = zlib.crc32(b"".join((*data, ends)))
+            crc = vectors_checksum(replace(entry, token_ends=ends), data)
             updates.append((entry.n_tokens, entry.truncated, entry.windows, token_slot, ends, crc, entry.id))
             token_slot += len(own.tokens)
         generation = self.db.number("generation")
@@ -264,6 +321,13 @@ class Store:
 
     def path_of(self, generation: int, name: str) -> Path:
         return self.folder / f"{name}-{generation}.bin"
+
+
+def texts_of(entry: Entry, rows: Sequence[Row]) -> Iterator[str]:
+    """The words of each row of a document: its title, then its passages under their headings."""
+    yield entry.title
+    for row in rows:
+        yield f"{row.section}\n{row.text}" if row.section else row.text
 
 
 def names_of(files: Sequence[File]) -> list[tuple[File, set[str]]]:

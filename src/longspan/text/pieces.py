@@ -1,10 +1,10 @@
 """Long texts are tokenized in pieces, cut where each piece has exactly the tokens that it has in the whole.
 
-A place to cut is a single space, or line break, between two characters that are neither space nor accent. Most
-tokenizers begin a new word there whatever stands around it: no normalizer changes such a place, no added token
-reaches across it. A piece is read together with a few words before it, since the first word of a text may get
-a space of its own; the tokens of these words are dropped again. A tokenizer that is not known to work so reads
-every text at once.
+A place to cut is a single space, or line break, between two characters that are neither space nor accent.
+Most tokenizers begin a new word there whatever stands around it: no normalizer changes such a place, no added
+token reaches across it. A piece is read together with a word before it, since the first word of a text may
+get a space of its own; the tokens of that word are dropped again. A tokenizer that is not known to work so
+reads every text at once.
 """
 
 import re
@@ -112,7 +112,7 @@ def _members(part: Mapping[str, Any] | None, key: str) -> list[Mapping[str, Any]
 
 
 def _keeps_places(normalizer: Mapping[str, Any] | None) -> bool:
-    """Whether a place to cut is one after normalization, too, and both sides are normalized each by itself."""
+    """Whether a place to cut stays one, and both of its sides are normalized each by itself."""
     return all(
         step["type"] in _KEEPS_PLACES or (step["type"] == "Replace" and _replaces_words(step))
         for step in _members(normalizer, "normalizers")
@@ -129,7 +129,7 @@ def _replaces_words(step: Mapping[str, Any]) -> bool:
 
 
 def _split(step: Mapping[str, Any]) -> str | None:
-    """Where a pre-tokenizer is known to split: at "lines" and spaces, at "spaces", or nowhere that matters."""
+    """Where a pre-tokenizer splits: at "lines" and spaces, at "spaces", "" elsewhere; None: not known."""
     kind = step["type"]
     if kind in _SPLITS_LINES or (kind == "ByteLevel" and step.get("use_regex", True)):
         return "lines"

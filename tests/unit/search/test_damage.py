@@ -109,7 +109,7 @@ def test_an_index_of_another_schema_is_refused(whole: Path, tmp_path: Path) -> N
     with store.db.transaction():
         store.db.put(schema="3")
     store.db.close()
-    with pytest.raises(LongspanError, match=r"`index` must be of schema 4, but is '3'\. Rebuild"):
+    with pytest.raises(LongspanError, match=r"`index` must be of schema 5, but is '3'\. Rebuild"):
         Index.open(store.folder)
 
 

@@ -1,0 +1,174 @@
+"""Large documents: written part by part and read segment by segment, so that memory stays small.
+
+Words: the first part makes the document, every other extends it, each in a transaction of its own; until the
+last one, the file counts as changed, and the next run goes on there. Vectors: what the model has made of the
+first passages is kept beside the document; once it has read the last, the document is one like all others.
+"""
+
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from itertools import groupby
+from typing import NamedTuple, Self
+
+import numpy as np
+
+from longspan.search.records import BEGUN, Entry, File, Row, Tables, numbers, passages_crc, vectors_checksum
+from longspan.search.store import Store
+from longspan.shapes import FloatArray
+
+SEGMENT = 1 << 20
+"""Characters that are read at once; a longer document is read in several segments."""
+NEVER = -1
+"""The size and time of a file of which only the first parts are written."""
+
+
+class Progress(NamedTuple):
+    """What the model has made of the first passages of a document."""
+
+    passages: int = 0
+    n_tokens: int = 0
+    truncated: int = 0
+    windows: int = 0
+    token_slot: int = 0
+    token_ends: bytes = b""
+    vector: bytes = b""
+    "The sum of the segments' vectors, each times its tokens, as <f8."
+
+    @property
+    def tokens(self) -> int:
+        """How many tokens have vectors of their own."""
+        return int(numbers(self.token_ends)[-1]) if self.token_ends else 0
+
+
+@dataclass
+class Growing:
+    """A document whose words are being written."""
+
+    store: Store
+    files: Sequence[File]
+    entry: Entry
+    "As it will be at the end, but for its passages; then as it is stored."
+    crc: int = 0
+
+    @classmethod
+    def begin(cls, store: Store, files: Sequence[File], entry: Entry) -> Self:
+        """A new document, or one that an interrupted run has begun."""
+        digest = entry.digest + BEGUN
+        for old in store.entries():
+            if old.digest != digest:
+                continue
+            if old.slot + 1 + old.passages == store.db.number("rows"):
+                return cls(store, files, old, passages_crc(store.each_passage(old)))
+            with store.db.transaction():  # others follow it, so it cannot be extended
+                store.remove(file.path for file in store.files() if file.document == old.id)
+                store.remove_orphans()
+        return cls(store, files, replace(entry, digest=digest))
+
+    def add(self, rows: Sequence[Row], end: int) -> None:
+        """Commit the next passages, up to a character; a search finds them at once."""
+        begun = replace(self.entry, characters=end)
+        first = not begun.id
+        if not rows:
+            self.entry = begun
+            return
+        with self.store.db.transaction():
+            self.entry, self.crc = self.store.extend(begun, rows, self.crc)
+            if first:
+                self._put([file._replace(size=NEVER, mtime=NEVER) for file in self.files])
+
+    def finish(self) -> None:
+        """Make it a document like all others."""
+        whole = replace(self.entry, digest=self.entry.digest.removesuffix(BEGUN))
+        with self.store.db.transaction():
+            self.entry, self.crc = self.store.extend(whole, [], self.crc)
+            self._put(self.files)
+
+    def _put(self, files: Iterable[File]) -> None:
+        self.store.put_files([file._replace(document=self.entry.id) for file in files])
+        self.store.remove_orphans()
+
+
+def progress_of(store: Store, entry: Entry) -> Progress:
+    """How far the model has come in a document that it has not read to the end."""
+    columns = ", ".join(Progress._fields)
+    rows = store.db.rows(f"SELECT {columns} FROM unfinished WHERE document = ?", entry.id)
+    return Progress(*rows[0]) if rows else Progress()
+
+
+def characters_read(store: Store, entry: Entry) -> int:
+    """How many characters of a document the model has read, if not all."""
+    done = progress_of(store, entry).passages
+    return next(store.each_passage(entry, done)).start if 0 < done < entry.passages else 0
+
+
+def segments(store: Store, entry: Entry, first: int) -> Iterator[list[Row]]:
+    """The passages of a document from a number on, those together that are read at once."""
+    for _, rows in groupby(store.each_passage(entry, first), lambda row: row.start // SEGMENT):
+        yield list(rows)
+
+
+def advance(store: Store, entry: Entry, done: Progress, made: Tables, reading: Sequence[int]) -> Progress:
+    """Write what the model made of the next segment, inside a transaction; `reading` is what it has read.
+
+    `made` holds the vector of the segment, then those of its passages.
+    """
+    width, token_bytes = made.vectors.shape[1], made.tokens.shape[1]
+    generation, token_slot, end = store.db.number("generation"), done.token_slot, store.size_of("tokens")
+    if not done.tokens:
+        token_slot = end
+    elif end != token_slot + done.tokens:  # other documents were read since
+        token_slot = _copied(store, done, end, token_bytes)
+    vectors = made.vectors[1:].astype("<f2").tobytes()
+    store.write(store.path_of(generation, "vectors"), 2 * width, [(entry.slot + 1 + done.passages, vectors)])
+    behind = token_slot + done.tokens
+    store.write(store.path_of(generation, "tokens"), token_bytes, [(behind, made.tokens.tobytes())])
+    ends = (made.token_ends + done.tokens).astype("<u4").tobytes() if token_bytes else b""
+    vector = np.frombuffer(done.vector, "<f8") if done.vector else np.zeros(width)
+    now = Progress(
+        done.passages + len(made.vectors) - 1,
+        *(old + new for old, new in zip(done[1:4], reading, strict=True)),
+        token_slot,
+        done.token_ends + ends,
+        (vector + made.vectors[0].astype("<f8") * reading[0]).tobytes(),
+    )
+    store.db.do("DELETE FROM unfinished WHERE document = ?", entry.id)
+    store.db.insert("unfinished", [(entry.id, *now)])
+    store.db.put(width=str(width), token_bytes=str(token_bytes), tokens=str(behind + len(made.tokens)))
+    return now
+
+
+def _copied(store: Store, done: Progress, end: int, width: int) -> int:
+    """Copy the tokens of the first segments behind all others, where the next ones can follow them."""
+
+    def moved() -> Iterator[tuple[int, bytes]]:
+        place = end
+        for data in store.chunks("tokens", width, done.token_slot, done.tokens):
+            yield place, data
+            place += len(data) // width
+
+    store.write(store.path_of(store.db.number("generation"), "tokens"), width, moved())
+    return end
+
+
+def finish(
+    store: Store, entry: Entry, done: Progress, normalized: Callable[[FloatArray], FloatArray]
+) -> None:
+    """Make a document that the model has read to its end one like all others, inside a transaction."""
+    vector = normalized(np.frombuffer(done.vector, "<f8") / max(1, done.n_tokens)).astype("<f2")
+    store.write(
+        store.path_of(store.db.number("generation"), "vectors"),
+        vector.nbytes,
+        [(entry.slot, vector.tobytes())],
+    )
+    columns = done._asdict()
+    del columns["passages"], columns["vector"]
+    read = replace(entry, **columns)
+    crc = vectors_checksum(read, store.made(read))
+    store.db.do("DELETE FROM unfinished WHERE document = ?", entry.id)
+    store.db.do(
+        "UPDATE documents SET n_tokens = ?, truncated = ?, windows = ?, token_slot = ?, token_ends = ?, "
+        "vectors_crc = ? WHERE id = ?",
+        *columns.values(),
+        crc,
+        entry.id,
+    )
