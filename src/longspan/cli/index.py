@@ -161,7 +161,7 @@ def _update(index: "Index", paths: list[str], arguments: argparse.Namespace) -> 
     try:
         report = index.add(roots, vectors=not arguments.words_only, ocr=arguments.ocr)
     except KeyboardInterrupt:
-        say("stopped; what was read is kept, and the next run goes on.")
+        say("stopped; all but what was just being read is kept, and the next run goes on.")
         raise
     tell_problems(index, report)
     if arguments.check:

@@ -17,7 +17,9 @@ from longspan.search.store import Store
 from longspan.shapes import FloatArray
 
 SEGMENT = 1 << 20
-"""Characters that are read at once; a longer document is read in several segments."""
+"""Characters of a document that is read at once at most."""
+STEP = 1 << 17
+"""Characters of a segment of a longer one: what a kill may cost."""
 NEVER = -1
 """The size and time of a file of which only the first parts are written."""
 
@@ -103,7 +105,7 @@ def characters_read(store: Store, entry: Entry) -> int:
 
 def segments(store: Store, entry: Entry, first: int) -> Iterator[list[Row]]:
     """The passages of a document from a number on, those together that are read at once."""
-    for _, rows in groupby(store.each_passage(entry, first), lambda row: row.start // SEGMENT):
+    for _, rows in groupby(store.each_passage(entry, first), lambda row: row.start // STEP):
         yield list(rows)
 
 

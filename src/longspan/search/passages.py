@@ -15,7 +15,7 @@ from longspan.pipeline.documents import Document, Reading, prepare
 from longspan.pipeline.packing import Batch
 from longspan.pipeline.run import by_document, hidden, run
 from longspan.search import token_codes
-from longspan.search.large import SEGMENT
+from longspan.search.large import SEGMENT, STEP
 from longspan.search.records import Tables
 from longspan.shapes import ByteArray, FloatArray, IntArray
 from longspan.tasks.encode import ENCODE, EVERYTHING, merged, normalized, pooling_of, states, weights_of
@@ -99,10 +99,11 @@ def encode(
 
 
 def _segments(number: int, passages: Sequence[str]) -> list[_Segment]:
-    """A document cut between passages, so that no segment is much longer than SEGMENT."""
+    """A document that is too long to be read at once is cut between passages."""
     sizes = np.array([len(passage) for passage in passages], np.int64)
     begins = np.cumsum(sizes) - sizes
-    cuts = [0, *(np.flatnonzero(np.diff(begins // SEGMENT)) + 1).tolist(), len(passages)]
+    inner = np.flatnonzero(np.diff(begins // STEP)) + 1 if sizes.sum() > SEGMENT else []
+    cuts = [0, *map(int, inner), len(passages)]
     return [
         _Segment(number, "".join(passages[a:b]), begins[a:b] - (begins[a] if b > a else 0))
         for a, b in pairwise(cuts)

@@ -31,7 +31,7 @@ T = TypeVar("T", Entry, "_Cut | DocumentError")
 WORDS_GROUP = 12_000_000
 """Characters whose words are committed together."""
 GROUP = 1 << 17
-"""Characters that the model reads before they are committed; a kill loses no more."""
+"""Characters of documents that are read and committed together."""
 
 
 @dataclass(frozen=True)

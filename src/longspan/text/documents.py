@@ -25,6 +25,8 @@ __all__ = ["Document", "Heading", "Limits", "read", "read_each", "read_many", "r
 
 T = TypeVar("T")
 DEFAULT = Limits()
+WHOLE = Limits(characters=16 << 20)
+"""For a text that a model reads at once: some hundred bytes for each token. An index takes longer ones."""
 SMALL = 1 << 14
 """Bytes that a file counts for at least when files are read ahead."""
 LARGE = 1 << 24

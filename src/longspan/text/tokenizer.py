@@ -246,10 +246,11 @@ def _encode(
 
 def _long(backend: tokenizers.Tokenizer, place: re.Pattern[str], texts: tuple[str, ...]) -> Encoding:
     """The tokens of a text, or of a text and its pair, with the special tokens that stand around any text."""
-    frame = backend.encode(*("a" for _ in texts))
+    frame = backend.encode("a", "a" if len(texts) > 1 else None)
     sources = [-1 if source is None else source for source in frame.sequence_ids]
+    as_given = texts[0] if len(texts) == 1 else (texts[0], texts[1])
     if not {*range(len(texts))} <= {*sources}:  # an "a" is nothing to this tokenizer
-        return _encoding(backend.encode(*texts), texts[0] if len(texts) == 1 else (texts[0], texts[1]))
+        return _encoding(backend.encode(texts[0], texts[1] if len(texts) > 1 else None), as_given)
     found = [tokens(backend, text, place) for text in texts]
     special = [Tokens([np.array([index], np.int32)], [np.zeros((1, 2), np.int32)]) for index in frame.ids]
     parts = [

@@ -31,7 +31,9 @@ def small(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(parts, "LARGE", 12000)
     monkeypatch.setattr(writer, "LARGE", 12000)
     monkeypatch.setattr(large, "SEGMENT", 8000)
+    monkeypatch.setattr(large, "STEP", 6000)
     monkeypatch.setattr(passages, "SEGMENT", 8000)
+    monkeypatch.setattr(passages, "STEP", 6000)
     monkeypatch.setattr(writer, "SEGMENT", 8000)
     monkeypatch.setattr(writer, "GROUP", 4000)
 
