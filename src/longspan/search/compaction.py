@@ -7,6 +7,7 @@ from dataclasses import replace
 import numpy as np
 
 from longspan.search.database import NAME, NEW_POSTINGS, POSTINGS, damaged
+from longspan.search.flat import chunks, made
 from longspan.search.records import Entry, checksum, numbers, passages_crc, vectors_checksum
 from longspan.search.store import FILES, Store, names_of
 from longspan.search.words import MAX_COUNT, pack
@@ -75,7 +76,7 @@ def _rows(
             if name == "vectors"
             else (old.token_slot, new.token_slot, old.tokens)
         )
-        for data in store.chunks(name, width, first, count):
+        for data in chunks(store, name, width, first, count):
             yield behind, data
             behind += len(data) // width
 
@@ -133,7 +134,7 @@ def verify(store: Store) -> None:
     for entry in store.entries():
         sound = checksum(entry, passages_crc(store.each_passage(entry))) == entry.crc
         if entry.n_tokens is not None:
-            sound &= vectors_checksum(entry, store.made(entry)) == entry.vectors_crc
+            sound &= vectors_checksum(entry, made(store, entry)) == entry.vectors_crc
         if not sound:
             raise damaged(store.folder, f"what it holds of {entry.title or entry.digest.hex()} has changed")
         lengths[entry.rows[1:]] = numbers(entry.lengths)

@@ -5,16 +5,30 @@ last one, the file counts as changed, and the next run goes on there. Vectors: w
 first passages is kept beside the document; once it has read the last, the document is one like all others.
 """
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from itertools import groupby
 from typing import NamedTuple, Self
 
 import numpy as np
 
-from longspan.search.records import BEGUN, Entry, File, Row, Tables, numbers, passages_crc, vectors_checksum
-from longspan.search.store import Store
-from longspan.shapes import FloatArray
+from longspan.errors import LongspanError
+from longspan.search.flat import chunks
+from longspan.search.flat import made as stored
+from longspan.search.records import (
+    BEGUN,
+    COLUMNS,
+    Entry,
+    File,
+    Row,
+    Tables,
+    checksum,
+    numbers,
+    passages_crc,
+    vectors_checksum,
+)
+from longspan.search.store import Store, texts_of
+from longspan.search.words import postings
 
 SEGMENT = 1 << 20
 """Characters of a document that is read at once at most."""
@@ -74,7 +88,7 @@ class Growing:
             self.entry = begun
             return
         with self.store.db.transaction():
-            self.entry, self.crc = self.store.extend(begun, rows, self.crc)
+            self.entry, self.crc = extend(self.store, begun, rows, self.crc)
             if first:
                 self._put([file._replace(size=NEVER, mtime=NEVER) for file in self.files])
 
@@ -82,12 +96,38 @@ class Growing:
         """Make it a document like all others."""
         whole = replace(self.entry, digest=self.entry.digest.removesuffix(BEGUN))
         with self.store.db.transaction():
-            self.entry, self.crc = self.store.extend(whole, [], self.crc)
+            self.entry, self.crc = extend(self.store, whole, [], self.crc)
             self._put(self.files)
 
     def _put(self, files: Iterable[File]) -> None:
         self.store.put_files([file._replace(document=self.entry.id) for file in files])
         self.store.remove_orphans()
+
+
+def extend(store: Store, entry: Entry, rows: Sequence[Row], before: int = 0) -> tuple[Entry, int]:
+    """Add a large document, or the next of its passages, and give it back as it is now stored.
+
+    `before`, and what is returned beside the document, is the checksum of its passages so far. Nothing
+    else may be added meanwhile.
+    """
+    begin, first = store.db.number("rows"), store.db.next_id("passages")
+    if not entry.id:
+        entry = replace(entry, id=store.db.next_id("documents"), first=first, slot=begin)
+    words = list(texts_of(entry, rows))[min(1, entry.passages) :]
+    end = entry.slot + min(1, entry.passages) + entry.passages
+    if (begin, first) != (end, entry.first + entry.passages):
+        raise LongspanError(f"The index `{store.folder}` was changed by another process. Run this again.")
+    packed, counts = postings(words)
+    lengths = np.maximum(counts[len(words) - len(rows) :], 1).astype("<u4").tobytes()
+    entry = replace(entry, passages=entry.passages + len(rows), lengths=entry.lengths + lengths)
+    crc = passages_crc(rows, before)
+    entry = replace(entry, crc=checksum(entry, crc))
+    store.db.do("DELETE FROM documents WHERE id = ?", entry.id)
+    store.db.insert("documents", [[getattr(entry, name) for name in COLUMNS]])
+    store.db.insert("passages", [(number, *row) for number, row in enumerate(rows, first)])
+    store.db.insert("postings", [(stem, begin, data) for stem, data in sorted(packed.items())])
+    store.db.put(rows=str(begin + len(words)), parts=str(store.db.number("parts") + 1))
+    return entry, crc
 
 
 def progress_of(store: Store, entry: Entry) -> Progress:
@@ -126,12 +166,15 @@ def advance(store: Store, entry: Entry, done: Progress, made: Tables, reading: S
     store.write(store.path_of(generation, "tokens"), token_bytes, [(behind, made.tokens.tobytes())])
     ends = (made.token_ends + done.tokens).astype("<u4").tobytes() if token_bytes else b""
     vector = np.frombuffer(done.vector, "<f8") if done.vector else np.zeros(width)
+    n_tokens, truncated, windows = reading
     now = Progress(
         done.passages + len(made.vectors) - 1,
-        *(old + new for old, new in zip(done[1:4], reading, strict=True)),
+        done.n_tokens + n_tokens,
+        done.truncated + truncated,
+        done.windows + windows,
         token_slot,
         done.token_ends + ends,
-        (vector + made.vectors[0].astype("<f8") * reading[0]).tobytes(),
+        (vector + made.vectors[0].astype("<f8") * n_tokens).tobytes(),
     )
     store.db.do("DELETE FROM unfinished WHERE document = ?", entry.id)
     store.db.insert("unfinished", [(entry.id, *now)])
@@ -144,7 +187,7 @@ def _copied(store: Store, done: Progress, end: int, width: int) -> int:
 
     def moved() -> Iterator[tuple[int, bytes]]:
         place = end
-        for data in store.chunks("tokens", width, done.token_slot, done.tokens):
+        for data in chunks(store, "tokens", width, done.token_slot, done.tokens):
             yield place, data
             place += len(data) // width
 
@@ -152,11 +195,10 @@ def _copied(store: Store, done: Progress, end: int, width: int) -> int:
     return end
 
 
-def finish(
-    store: Store, entry: Entry, done: Progress, normalized: Callable[[FloatArray], FloatArray]
-) -> None:
+def finish(store: Store, entry: Entry, done: Progress) -> None:
     """Make a document that the model has read to its end one like all others, inside a transaction."""
-    vector = normalized(np.frombuffer(done.vector, "<f8") / max(1, done.n_tokens)).astype("<f2")
+    mean = np.frombuffer(done.vector, "<f8") / max(1, done.n_tokens)
+    vector = (mean / max(np.linalg.norm(mean), 1e-12)).astype("<f2")
     store.write(
         store.path_of(store.db.number("generation"), "vectors"),
         vector.nbytes,
@@ -165,7 +207,7 @@ def finish(
     columns = done._asdict()
     del columns["passages"], columns["vector"]
     read = replace(entry, **columns)
-    crc = vectors_checksum(read, store.made(read))
+    crc = vectors_checksum(read, stored(store, read))
     store.db.do("DELETE FROM unfinished WHERE document = ?", entry.id)
     store.db.do(
         "UPDATE documents SET n_tokens = ?, truncated = ?, windows = ?, token_slot = ?, token_ends = ?, "

@@ -102,8 +102,8 @@ def _segments(number: int, passages: Sequence[str]) -> list[_Segment]:
     """A document that is too long to be read at once is cut between passages."""
     sizes = np.array([len(passage) for passage in passages], np.int64)
     begins = np.cumsum(sizes) - sizes
-    inner = np.flatnonzero(np.diff(begins // STEP)) + 1 if sizes.sum() > SEGMENT else []
-    cuts = [0, *map(int, inner), len(passages)]
+    step = STEP if sizes.sum() > SEGMENT else SEGMENT + 1
+    cuts = [0, *(np.flatnonzero(np.diff(begins // step)) + 1).tolist(), len(passages)]
     return [
         _Segment(number, "".join(passages[a:b]), begins[a:b] - (begins[a] if b > a else 0))
         for a, b in pairwise(cuts)

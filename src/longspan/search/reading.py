@@ -55,8 +55,6 @@ class Reading:
 
     def _read_large(self, model: "Reader", mark: str | None, entry: Entry) -> None:
         """Read a document segment by segment, from where the last run ended."""
-        from longspan.tasks.encode import normalized
-
         done = large.progress_of(self.store, entry)
         for rows in large.segments(self.store, entry, done.passages):
             encodings = self._encoded(model, [entry], [rows])
@@ -66,7 +64,7 @@ class Reading:
                 done = large.advance(self.store, entry, done, encodings[0].tables, encodings[0].reading)
             self._count(encodings[0])
         with self._writing(mark):
-            large.finish(self.store, entry, done, normalized)
+            large.finish(self.store, entry, done)
         self.report.read += 1
 
     def _encoded(

@@ -19,7 +19,6 @@ from typing import Any
 
 import numpy as np
 
-from longspan.errors import LongspanError
 from longspan.search.database import FLAT, NAME, NEW_POSTINGS, TABLES, Database, Value, damaged, unusable
 from longspan.search.records import (
     BEGUN,
@@ -39,8 +38,6 @@ FILES = ("vectors", "tokens")
 """Flat files: the vectors of documents and passages, and those of tokens, as bytes."""
 AT_ONCE = 2048
 """Passages that are read at once."""
-CHUNK = 1 << 22
-"""Bytes of a flat file that are read at once."""
 
 
 class Store:
@@ -118,23 +115,6 @@ class Store:
         """(T, B) bytes: all tokens that are kept."""
         return self._mapped("tokens", self.size_of("token_bytes"), np.dtype("u1"))
 
-    def chunks(self, name: str, width: int, first: int, count: int) -> Iterator[bytes]:
-        """The bytes of some rows of a flat file, a few at a time: mapped ones would stay in memory."""
-        path = self.path_of(self.db.number("generation"), name)
-        if not width or not count or not path.is_file():
-            return
-        with open(path, "rb") as file:
-            file.seek(first * width)
-            left, most = count * width, max(1, CHUNK // width) * width
-            while left and (data := file.read(min(left, most))):
-                left -= len(data)
-                yield data
-
-    def made(self, entry: Entry) -> Iterator[bytes]:
-        """What the model made of a document: its vectors, then its tokens."""
-        yield from self.chunks("vectors", 2 * self.size_of("width"), entry.slot, entry.passages + 1)
-        yield from self.chunks("tokens", self.size_of("token_bytes"), entry.token_slot, entry.tokens)
-
     def size_of(self, key: str) -> int:
         return self.db.number(key) if self.db.get(key) else 0
 
@@ -202,31 +182,6 @@ class Store:
         self.db.insert("postings", [(stem, begin, data) for stem, data in sorted(packed.items())])
         self.db.put(rows=str(slot), parts=str(self.db.number("parts") + 1))
         return ids
-
-    def extend(self, entry: Entry, rows: Sequence[Row], before: int = 0) -> tuple[Entry, int]:
-        """Add a large document, or the next of its passages, and give it back as it is now stored.
-
-        `before`, and what is returned beside the document, is the checksum of its passages so far. Nothing
-        else may be added meanwhile.
-        """
-        begin, first = self.db.number("rows"), self.db.next_id("passages")
-        if not entry.id:
-            entry = replace(entry, id=self.db.next_id("documents"), first=first, slot=begin)
-        words = list(texts_of(entry, rows))[min(1, entry.passages) :]
-        end = entry.slot + min(1, entry.passages) + entry.passages
-        if (begin, first) != (end, entry.first + entry.passages):
-            raise LongspanError(f"The index `{self.folder}` was changed by another process. Run this again.")
-        packed, counts = postings(words)
-        lengths = np.maximum(counts[len(words) - len(rows) :], 1).astype("<u4").tobytes()
-        entry = replace(entry, passages=entry.passages + len(rows), lengths=entry.lengths + lengths)
-        crc = passages_crc(rows, before)
-        entry = replace(entry, crc=checksum(entry, crc))
-        self.db.do("DELETE FROM documents WHERE id = ?", entry.id)
-        self.db.insert("documents", [[getattr(entry, name) for name in COLUMNS]])
-        self.db.insert("passages", [(number, *row) for number, row in enumerate(rows, first)])
-        self.db.insert("postings", [(stem, begin, data) for stem, data in sorted(packed.items())])
-        self.db.put(rows=str(begin + len(words)), parts=str(self.db.number("parts") + 1))
-        return entry, crc
 
     def put_files(self, files: Sequence[File]) -> None:
         """Say which document each of some files holds."""

@@ -200,7 +200,8 @@ def read_each(
 
     def attempt(path: str | os.PathLike[str]) -> T | DocumentError:
         try:
-            return step(_read(Path(path), limits, languages, running))
+            document = _read(Path(path), limits, languages, running)
+            return unreadable(path, "reading was stopped") if running.stopped else step(document)
         except DocumentError as error:
             return error
         except Exception as error:  # such as a MemoryError, or a mistake of ours

@@ -12,10 +12,12 @@ from longspan.errors import InputError
 from longspan.progress import Estimate, Progress
 from longspan.search import large, passages, writer
 from longspan.search.index import Index
-from longspan.search.records import Entry
+from longspan.search.records import Entry, Row
+from longspan.search.store import Store
 from longspan.search.update import Report
 from longspan.text import parts
 from longspan.text.documents import Document, Limits
+from longspan.text.passages import tile
 from unit.search.folders import text, tiny, written
 
 ROWS = [f"2024-05-{n % 28 + 1:02} INFO row{n} {' '.join(text(n % 9, 1).split()[:9])}\n" for n in range(400)]
@@ -133,10 +135,13 @@ def test_words_of_a_stopped_run_are_kept_and_the_next_one_goes_on(
     index.close()
     index = Index.open(tmp_path / "index")
     added: list[int] = []
-    extend = index._store.extend
-    monkeypatch.setattr(
-        index._store, "extend", lambda e, rows, crc: added.append(len(rows)) or extend(e, rows, crc)
-    )
+    extend = large.extend
+
+    def counting(store: Store, entry: Entry, rows: list[Row], crc: int) -> tuple[Entry, int]:
+        added.append(len(rows))
+        return extend(store, entry, rows, crc)
+
+    monkeypatch.setattr(large, "extend", counting)
     assert index.add(docs, vectors=False).changed == 1
     now = entry_of(index, "big.log")
     assert now.first == begun.first
@@ -265,7 +270,6 @@ def test_a_file_that_cannot_be_cut_does_not_stop_the_others(
     docs: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     written(docs, {"bad.txt": "poison", "more.txt": text(6)})
-    tile = writer.tile
 
     def picky(content: str, *given: object) -> list[int]:
         if "poison" in content:

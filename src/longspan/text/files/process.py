@@ -55,14 +55,14 @@ class Running:
 
     def __init__(self) -> None:
         self._ends: set[Callable[[], None]] = set()
-        self._lock, self._stopped = Lock(), False
+        self._lock, self.stopped = Lock(), False
 
     @contextmanager
     def with_end(self, end: Callable[[], None]) -> Iterator[None]:
         """While inside, to stop calls `end`; if that has happened already, at once."""
         with self._lock:
             self._ends.add(end)
-            stopped = self._stopped
+            stopped = self.stopped
         try:
             if stopped:
                 end()
@@ -74,7 +74,7 @@ class Running:
     def stop(self) -> None:
         """End all of them, and all that would begin."""
         with self._lock:
-            self._stopped = True
+            self.stopped = True
             for end in self._ends:
                 end()
 
