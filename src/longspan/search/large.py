@@ -198,7 +198,7 @@ def _copied(store: Store, done: Progress, end: int, width: int) -> int:
 def finish(store: Store, entry: Entry, done: Progress) -> None:
     """Make a document that the model has read to its end one like all others, inside a transaction."""
     mean = np.frombuffer(done.vector, "<f8") / max(1, done.n_tokens)
-    vector = (mean / max(np.linalg.norm(mean), 1e-12)).astype("<f2")
+    vector = (mean / max(float(np.linalg.norm(mean)), 1e-12)).astype("<f2")
     store.write(
         store.path_of(store.db.number("generation"), "vectors"),
         vector.nbytes,
