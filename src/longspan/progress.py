@@ -40,6 +40,19 @@ class Progress:
             self._bar.update(0)  # draws, but not more often than tqdm would
 
 
+class Estimate:
+    """How many tokens there are, of which only the characters are known beforehand."""
+
+    def __init__(self, bar: Progress, characters: int) -> None:
+        self._bar, self._characters = bar, characters
+        self._seen = self._tokens = 0
+
+    def learn(self, characters: int, tokens: int) -> None:
+        """Some of the characters are so many tokens; the others are expected to be like them."""
+        self._seen, self._tokens = self._seen + characters, self._tokens + tokens
+        self._bar.expect(round(self._tokens * max(1.0, self._characters / max(1, self._seen))))
+
+
 @contextmanager
 def progress_bar(
     total: int,

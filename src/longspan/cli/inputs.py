@@ -22,13 +22,13 @@ def files(paths: list[str], failed: Failures) -> list[Path]:
 def text_of(path: Path, failed: Failures) -> str | None:
     """The text of a file or of standard input; None for a file that cannot be read, added to `failed`."""
     from longspan.errors import LongspanError
-    from longspan.text.documents import read, read_stream
+    from longspan.text.documents import WHOLE, read, read_stream
 
     if str(path) == STANDARD_INPUT:
-        document = read_stream(sys.stdin.buffer)
+        document = read_stream(sys.stdin.buffer, limits=WHOLE)
     else:
         try:
-            document = read(path)
+            document = read(path, limits=WHOLE)
         except (LongspanError, OSError) as error:
             fail(failed, path, getattr(error, "strerror", None) or str(error))
             return None

@@ -23,7 +23,9 @@ MINUTES = 10
 """How long a warm process waits for the next query."""
 WAIT = 2.0
 """Seconds to wait for another process that changes the index; then what is there is searched."""
-STOPPED = "stopped; what was read is kept, and the next run goes on. By what has been read:"
+STOPPED = (
+    "stopped; all but what was just being read is kept, and the next run goes on. By what has been read:"
+)
 
 
 def add_to(verbs: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:

@@ -36,7 +36,7 @@ def fill(index: "Index", roots: list[Path], arguments: argparse.Namespace) -> "R
             forget=True if arguments.yes else None,
         )
     except KeyboardInterrupt:
-        say("stopped; what was read is kept, and the next run goes on.")
+        say("stopped; all but what was just being read is kept, and the next run goes on.")
         raise
 
 

@@ -6,6 +6,7 @@ from dataclasses import replace
 import numpy as np
 
 from longspan.search.database import NEW_POSTINGS, POSTINGS
+from longspan.search.flat import chunks
 from longspan.search.records import Entry
 from longspan.search.store import FILES, Store
 from longspan.search.words import pack
@@ -56,16 +57,28 @@ def _moved(entries: Sequence[Entry]) -> Iterator[Entry]:
 
 def _copy(store: Store, entries: Sequence[Entry], moved: Sequence[Entry], generation: int) -> None:
     """Copy vectors and tokens to the files of the next generation, one document at a time."""
-    pairs = [pair for pair in zip(entries, moved, strict=True) if pair[0].is_read]
-    vectors, tokens = store.vectors(), store.tokens()
-    rows = ((new.slot, vectors[old.slot : old.slot + old.passages + 1].tobytes()) for old, new in pairs)
-    codes = (
-        (new.token_slot, tokens[old.token_slot : old.token_slot + old.tokens].tobytes()) for old, new in pairs
-    )
-    for name, width, pieces in zip(
-        FILES, (vectors.shape[1] * 2, tokens.shape[1]), (rows, codes), strict=True
-    ):
-        store.write(store.path_of(generation, name), width, pieces)
+    for name, key, size in zip(FILES, ("width", "token_bytes"), (2, 1), strict=True):
+        width = size * store.size_of(key)
+        path = store.path_of(generation, name)
+        path.unlink(missing_ok=True)
+        store.write(path, width, _rows(store, name, width, entries, moved))
+
+
+def _rows(
+    store: Store, name: str, width: int, entries: Sequence[Entry], moved: Sequence[Entry]
+) -> Iterator[tuple[int, bytes]]:
+    """The rows of a flat file, each with its new place, some megabytes at a time."""
+    for old, new in zip(entries, moved, strict=True):
+        if not old.is_read:
+            continue
+        first, behind, count = (
+            (old.slot, new.slot, old.passages + 1)
+            if name == "vectors"
+            else (old.token_slot, new.token_slot, old.tokens)
+        )
+        for data in chunks(store, name, width, first, count):
+            yield behind, data
+            behind += len(data) // width
 
 
 def _join(store: Store, place: IntArray) -> None:
@@ -102,6 +115,7 @@ def _replace(store: Store, moved: Sequence[Entry] | None, generation: int) -> No
     store.db.do(f"ALTER TABLE {NEW_POSTINGS} RENAME TO postings")
     store.db.put(parts="1")
     if moved is not None:
+        store.db.do("DELETE FROM unfinished")
         places = [(entry.slot, entry.token_slot, entry.id) for entry in moved]
         store.db.do_many("UPDATE documents SET slot = ?, token_slot = ? WHERE id = ?", places)
         store.db.put(

@@ -47,6 +47,10 @@ TABLES = {
     id INTEGER PRIMARY KEY, start INTEGER NOT NULL, line INTEGER NOT NULL, section TEXT NOT NULL,
     text TEXT NOT NULL)""",
     "postings": POSTINGS,
+    "unfinished": """CREATE TABLE unfinished (
+    document INTEGER PRIMARY KEY, passages INTEGER NOT NULL, n_tokens INTEGER NOT NULL,
+    truncated INTEGER NOT NULL, windows INTEGER NOT NULL, token_slot INTEGER NOT NULL,
+    token_ends BLOB NOT NULL, vector BLOB NOT NULL, crc INTEGER NOT NULL)""",
 }
 """What the database holds beside `meta`, its keys and values."""
 FIRST = {"schema": SCHEMA, "rows": "0", "tokens": "0", "generation": "0", "parts": "0", "changes": "0"}

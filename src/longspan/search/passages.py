@@ -15,6 +15,7 @@ from longspan.pipeline.documents import Document, Reading, prepare
 from longspan.pipeline.packing import Batch
 from longspan.pipeline.run import by_document, hidden, run
 from longspan.search import token_codes
+from longspan.search.large import SEGMENT, STEP
 from longspan.search.records import Tables
 from longspan.shapes import ByteArray, FloatArray, IntArray
 from longspan.tasks.encode import ENCODE, EVERYTHING, merged, normalized, pooling_of, states, weights_of
@@ -22,9 +23,6 @@ from longspan.text.tokenizer import Tokenizer
 
 if TYPE_CHECKING:
     from longspan.reader import Reader
-
-SEGMENT = 1 << 20
-"""Characters that are read at once; a longer document is read in several segments."""
 
 
 class Encoded(NamedTuple):
@@ -77,17 +75,22 @@ def encode(
     documents: Sequence[Sequence[str]],
     tokens: str = "off",
     *,
+    names: Sequence[str] | None = None,
+    expect: Callable[[int], object] | None = None,
     advance: Callable[[int], object] | None = None,
 ) -> list[Encoded]:
-    """Read documents whole, given as passages that together are their texts; `advance(n)` after n tokens.
+    """Read documents whole, given as passages that together are their texts.
+
+    `names` are what errors call them. `expect(n)` is called before n tokens are read, `advance(n)` after.
 
     A token counts in its passage as much as the model's SIF weights say, times how rare it is among the
     passages of the document: what stands everywhere tells none of them apart. Only sums, and `tokens` as
     bytes, leave a batch. A document longer than the position table is read in overlapping windows, and each
     token is taken from the window in which it is most central.
     """
+    names = [f"documents[{i}]" for i in range(len(documents))] if names is None else names
     segments = [each for number, passages in enumerate(documents) for each in _segments(number, passages)]
-    read = _read(reader, segments, tokens, advance)
+    read = _read(reader, segments, tokens, names, expect, advance)
     results = []
     for number in range(len(documents)):
         own = [piece for piece, segment in zip(read, segments, strict=True) if segment.document == number]
@@ -96,10 +99,11 @@ def encode(
 
 
 def _segments(number: int, passages: Sequence[str]) -> list[_Segment]:
-    """A document cut between passages, so that no segment is much longer than SEGMENT."""
+    """A document that is too long to be read at once is cut between passages."""
     sizes = np.array([len(passage) for passage in passages], np.int64)
     begins = np.cumsum(sizes) - sizes
-    cuts = [0, *(np.flatnonzero(np.diff(begins // SEGMENT)) + 1).tolist(), len(passages)]
+    step = STEP if sizes.sum() > SEGMENT else SEGMENT + 1
+    cuts = [0, *(np.flatnonzero(np.diff(begins // step)) + 1).tolist(), len(passages)]
     return [
         _Segment(number, "".join(passages[a:b]), begins[a:b] - (begins[a] if b > a else 0))
         for a, b in pairwise(cuts)
@@ -110,6 +114,8 @@ def _read(
     reader: "Reader",
     segments: Sequence[_Segment],
     tokens: str,
+    names: Sequence[str],
+    expect: Callable[[int], object] | None,
     advance: Callable[[int], object] | None,
 ) -> list[Encoded]:
     prompts = reader.prompts
@@ -117,8 +123,10 @@ def _read(
     how, _ = pooling_of(reader.model, None, None)
     options = reader.options.but(progress=False, overflow="window")
     encodings = reader.tokenizer.encode_many([before + segment.text for segment in segments])
-    names = [f"documents[{segment.document}]" for segment in segments]
-    documents = prepare(reader.model, ENCODE, names, encodings, options)
+    called = [names[segment.document] for segment in segments]
+    documents = prepare(reader.model, ENCODE, called, encodings, options)
+    if expect is not None:
+        expect(sum(len(piece.rows) for document in documents for piece in document.pieces))
     owners = [
         _owner(document, len(before), segment) for document, segment in zip(documents, segments, strict=True)
     ]

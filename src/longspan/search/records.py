@@ -3,7 +3,7 @@
 import json
 import os
 import zlib
-from collections.abc import Sequence
+from collections.abc import Iterable
 from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import NamedTuple
@@ -17,6 +17,8 @@ from longspan.text.files.places import NOWHERE, Places
 
 RECOGNIZED = b"+ocr"
 """Stands behind the digest of a document that was read with OCR."""
+BEGUN = b"+begun"
+"""Stands behind the digest of a large document of which only the first parts are written."""
 
 
 class File(NamedTuple):
@@ -141,18 +143,28 @@ def unpacked(data: bytes) -> Places:
     return Places(starts, places, tuple((first, unit) for first, unit in json.loads(units)))
 
 
-def checksum(entry: Entry, rows: Sequence[Row]) -> int:
-    """A checksum of all that a search may show of a document, or know it by, but for what the model makes."""
-    known = f"{entry.id} {entry.characters} {entry.passages} {entry.first}"
-    shown = [known, entry.title, entry.kind]
-    shown += [f"{row.start} {row.line} {row.section}\0{row.text}" for row in rows]
-    return zlib.crc32(
-        "\0".join(shown).encode("utf-8", "surrogatepass"),
-        zlib.crc32(entry.digest + entry.pages + entry.places + entry.lengths),
-    )
+def passages_crc(rows: Iterable[Row], before: int = 0) -> int:
+    """A checksum of passages, that of those before them given."""
+    for row in rows:
+        shown = f"{row.start} {row.line} {row.section}\0{row.text}\0"
+        before = zlib.crc32(shown.encode("utf-8", "surrogatepass"), before)
+    return before
 
 
-def vectors_checksum(entry: Entry, vectors: bytes, tokens: bytes) -> int:
-    """A checksum of what the model makes of a document."""
+def checksum(entry: Entry, passages: int) -> int:
+    """A checksum of all that a search may show of a document, or know it by, but for what the model makes.
+
+    `passages` is that of its text.
+    """
+    numbers = f"{entry.id} {entry.characters} {entry.passages} {entry.first}"
+    known = f"{numbers}\0{entry.title}\0{entry.kind}".encode("utf-8", "surrogatepass")
+    return zlib.crc32(b"\0".join((known, entry.digest, entry.pages, entry.places, entry.lengths)), passages)
+
+
+def vectors_checksum(entry: Entry, data: Iterable[bytes]) -> int:
+    """A checksum of what the model makes of a document: `data` are its vectors, then its tokens."""
+    crc = 0
+    for piece in data:
+        crc = zlib.crc32(piece, crc)
     known = f"{entry.n_tokens} {entry.truncated} {entry.windows}".encode()
-    return zlib.crc32(b"".join((vectors, tokens, entry.token_ends, known)))
+    return zlib.crc32(entry.token_ends + known, crc)

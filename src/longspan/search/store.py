@@ -21,12 +21,24 @@ import numpy as np
 
 from longspan.search.database import FIRST, FLAT, NAME, NEW_POSTINGS, REBUILD, TABLES, Database, Value
 from longspan.search.faults import damaged, unusable
-from longspan.search.records import COLUMNS, Entry, File, Row, Tables, checksum, vectors_checksum
+from longspan.search.records import (
+    BEGUN,
+    COLUMNS,
+    Entry,
+    File,
+    Row,
+    Tables,
+    checksum,
+    passages_crc,
+    vectors_checksum,
+)
 from longspan.search.words import Postings, postings, stems, unpack, words_of
 from longspan.shapes import ByteArray, FloatArray
 
 FILES = ("vectors", "tokens")
 """Flat files: the vectors of documents and passages, and those of tokens, as bytes."""
+AT_ONCE = 2048
+"""Passages that are read at once."""
 
 
 class Store:
@@ -59,15 +71,21 @@ class Store:
 
     def pending(self) -> list[Entry]:
         """The documents that the model has not read yet."""
-        return self.entries("n_tokens IS NULL")
+        return [entry for entry in self.entries("n_tokens IS NULL") if not entry.digest.endswith(BEGUN)]
 
     def passages(self, entry: Entry) -> list[Row]:
         """The passages of a document, which together are its whole text."""
+        return list(self.each_passage(entry))
+
+    def each_passage(self, entry: Entry, first: int = 0) -> Iterator[Row]:
+        """The same one by one, from a number on: a large document never is in memory at once."""
         select = "SELECT start, line, section, text FROM passages WHERE id >= ? AND id < ? ORDER BY id"
-        rows = self.db.rows(select, entry.first, entry.first + entry.passages)
-        if len(rows) != entry.passages:
-            raise damaged(self.folder, "passages are missing")
-        return [Row(*row) for row in rows]
+        for begin in range(first, entry.passages, AT_ONCE):
+            end = min(begin + AT_ONCE, entry.passages)
+            rows = self.db.rows(select, entry.first + begin, entry.first + end)
+            if len(rows) != end - begin:
+                raise damaged(self.folder, "passages are missing")
+            yield from (Row(*row) for row in rows)
 
     def rows(self, ids: Sequence[int]) -> dict[int, Row]:
         """Some passages by their ids."""
@@ -149,7 +167,7 @@ class Store:
             lengths = np.maximum(own, 1).astype("<u4").tobytes()
             placed = replace(entry, id=number, passages=len(rows), first=first, slot=slot, lengths=lengths)
             placed = replace(placed, n_tokens=None if rows else 0)
-            placed = replace(placed, crc=checksum(placed, rows))
+            placed = replace(placed, crc=checksum(placed, passages_crc(rows)))
             documents.append([getattr(placed, name) for name in COLUMNS])
             passages += [(each, *row) for each, row in enumerate(rows, first)]
             ids[entry.digest] = number
@@ -191,6 +209,7 @@ class Store:
                 "DELETE FROM passages WHERE id >= ? AND id < ?", entry.first, entry.first + entry.passages
             )
             self.db.do("DELETE FROM documents WHERE id = ?", entry.id)
+            self.db.do("DELETE FROM unfinished WHERE document = ?", entry.id)
         return len(orphans)
 
     def put_vectors(self, group: Sequence[tuple[Entry, Tables]]) -> None:
@@ -204,7 +223,7 @@ class Store:
             vectors.append((entry.slot, data[0]))
             tokens.append((token_slot, data[1]))
             ends = own.token_ends.astype("<u4").tobytes() if sizes["token_bytes"] else b""
-            crc = vectors_checksum(replace(entry, token_ends=ends), *data)
+            crc = vectors_checksum(replace(entry, token_ends=ends), data)
             updates.append((entry.n_tokens, entry.truncated, entry.windows, token_slot, ends, crc, entry.id))
             token_slot += len(own.tokens)
         generation = self.db.number("generation")
@@ -262,7 +281,7 @@ class Store:
         return self.folder / f"{name}-{generation}.bin"
 
 
-def texts_of(entry: Entry, rows: Sequence[Row]) -> Iterator[str]:
+def texts_of(entry: Entry, rows: Iterable[Row]) -> Iterator[str]:
     """The words of each row of a document: its title, then its passages under their headings."""
     yield entry.title
     for row in rows:

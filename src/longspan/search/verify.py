@@ -8,7 +8,9 @@ import numpy as np
 
 from longspan.search.database import NAME, meta_crc
 from longspan.search.faults import damaged, sound
-from longspan.search.records import Entry, Row, checksum, vectors_checksum
+from longspan.search.flat import made
+from longspan.search.large import verify_progress
+from longspan.search.records import checksum, passages_crc, vectors_checksum
 from longspan.search.store import Store, names_of, texts_of
 from longspan.search.words import postings, unpack
 from longspan.shapes import IntArray
@@ -27,6 +29,7 @@ def verify(store: Store) -> None:
         _verify_files(store)
         _verify_places(store)
         _verify_documents(store)
+        verify_progress(store)
         _verify_words(store)
 
 
@@ -60,17 +63,14 @@ def _verify_places(store: Store) -> None:
 
 def _verify_documents(store: Store) -> None:
     """The texts of documents, and what the model made of them."""
-    vectors, tokens = store.vectors(), store.tokens()
     for entry in store.entries():
-        whole = checksum(entry, store.passages(entry)) == entry.crc
+        whole = checksum(entry, passages_crc(store.each_passage(entry))) == entry.crc
         if entry.is_read:
-            own = vectors[entry.slot : entry.slot + entry.passages + 1]
-            codes = tokens[entry.token_slot : entry.token_slot + entry.tokens]
-            whole &= vectors_checksum(entry, own.tobytes(), codes.tobytes()) == entry.vectors_crc
+            whole &= vectors_checksum(entry, made(store, entry)) == entry.vectors_crc
             whole &= bool(entry.tokens) or not entry.token_slot
         else:
-            made = (entry.truncated, entry.windows, entry.token_slot, entry.token_ends, entry.vectors_crc)
-            whole &= made == (0, 0, 0, b"", 0) and entry.n_tokens == (None if entry.passages else 0)
+            nothing = (entry.truncated, entry.windows, entry.token_slot, entry.token_ends, entry.vectors_crc)
+            whole &= nothing == (0, 0, 0, b"", 0) and entry.n_tokens == (None if entry.passages else 0)
         if not whole:
             raise damaged(store.folder, f"what it holds of {entry.title or entry.digest.hex()} has changed")
 
@@ -79,10 +79,9 @@ def _verify_words(store: Store) -> None:
     """Where each word occurs and how often, counted again from the texts."""
     expected, found = np.zeros((2, store.db.number("rows")), np.uint64)
     alive = np.zeros(len(expected), bool)
-    for group in _grouped(store):
-        rows = np.concatenate([entry.rows for entry, _ in group])
+    for texts, rows in _grouped(store):
         alive[rows] = True
-        packed, _ = postings([text for entry, own in group for text in texts_of(entry, own)])
+        packed, _ = postings(texts)
         for stem, data in packed.items():
             _count(expected, stem, *unpack([(0, data)]), rows)
     for stem, (places, counts) in store.all_postings():
@@ -106,15 +105,18 @@ def _count(
         np.add.at(sums, places if rows is None else rows[places], (mark | 1) * counts.astype(np.uint64))
 
 
-def _grouped(store: Store) -> Iterator[list[tuple[Entry, list[Row]]]]:
-    """Documents with their passages, in groups of about GROUP characters."""
-    group: list[tuple[Entry, list[Row]]] = []
+def _grouped(store: Store) -> Iterator[tuple[list[str], IntArray]]:
+    """The words of rows, and their numbers, in groups of about GROUP characters."""
+    texts: list[str] = []
+    numbers: list[int] = []
     size = 0
     for entry in store.entries():
-        group.append((entry, store.passages(entry)))
-        size += entry.characters
-        if size >= GROUP:
-            yield group
-            group, size = [], 0
-    if group:
-        yield group
+        for number, text in zip(entry.rows.tolist(), texts_of(entry, store.each_passage(entry)), strict=True):
+            texts.append(text)
+            numbers.append(number)
+            size += len(text)
+            if size >= GROUP:
+                yield texts, np.array(numbers)
+                texts, numbers, size = [], [], 0
+    if texts:
+        yield texts, np.array(numbers)

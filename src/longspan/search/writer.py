@@ -10,14 +10,17 @@ from typing import TYPE_CHECKING, NamedTuple, TypeVar
 
 import numpy as np
 
-from longspan.errors import DocumentError, LongspanError
-from longspan.progress import progress_bar
+from longspan.errors import DocumentError, unreadable
+from longspan.progress import Estimate, progress_bar
+from longspan.search.large import SEGMENT, Growing, characters_read
+from longspan.search.reading import Reading
 from longspan.search.records import RECOGNIZED, Entry, File, Row, packed
 from longspan.search.store import Store
 from longspan.search.update import Report, digest, is_gone, is_same, too_many, within
-from longspan.text.documents import Document, read_each
+from longspan.text.documents import DEFAULT, Document, Limits, check_size, read_each
 from longspan.text.files import kinds
 from longspan.text.files.parsed import Refusal
+from longspan.text.parts import LARGE, Part, is_large, parts_of, read_parts
 from longspan.text.passages import tile
 from longspan.text.walk import walk
 
@@ -28,7 +31,7 @@ T = TypeVar("T", Entry, "_Cut | DocumentError")
 WORDS_GROUP = 12_000_000
 """Characters whose words are committed together."""
 GROUP = 1 << 17
-"""Characters that the model reads before they are committed; a kill loses no more."""
+"""Characters of documents that are read and committed together."""
 
 
 @dataclass(frozen=True)
@@ -39,25 +42,67 @@ class Writer:
     report: Report
     progress: bool | None
 
-    def add_words(self, roots: Sequence[Path], *, ocr: bool, forget: bool | None = None) -> None:
+    def add_words(
+        self, roots: Sequence[Path], *, ocr: bool, forget: bool | None = None, limits: Limits = DEFAULT
+    ) -> None:
         """Make the words of all files known; records of deleted, renamed and touched ones are updated.
 
         `forget` says whether deleted files are forgotten; None: unless they are too many.
         """
-        pending = list(self._compare(roots, ocr, forget).items())
+        pending = list(self._compare(roots, ocr, forget, limits).items())
         size, done = sum(files[0].size for _, files in pending), 0
-        paths = [files[0].path for _, files in pending]
+        large = [item for item in pending if is_large(item[1][0].path)]
+        small = [item for item in pending if item not in large]
+        paths = [files[0].path for _, files in small]
         # Two child processes parse at once, but two threads would only wait for each other.
         workers = 1 + any(kinds.SUFFIXES.get(path.suffix.lower()) in kinds.PARSED for path in paths)
-        reading = read_each(paths, _cut, ocr=ocr, workers=workers, ahead=WORDS_GROUP)
+        reading = read_each(paths, _cut, limits=limits, ocr=ocr, workers=workers, ahead=WORDS_GROUP)
         # Closing stops the threads that read ahead.
         with progress_bar(size, "bytes", shown=self.progress, scale=True) as bar, closing(reading):
             for group in _grouped(reading, WORDS_GROUP):
-                known, done = pending[done : done + len(group)], done + len(group)
+                known, done = small[done : done + len(group)], done + len(group)
                 self._commit(list(zip(known, group, strict=True)), ocr)
                 bar.update(sum(files[0].size for _, files in known))
+            for content, files in large:  # last, so that all others are done whatever happens
+                self._add_large(content, files, read_parts(files[0].path, limits=limits), bar.update)
 
-    def _compare(self, roots: Sequence[Path], ocr: bool, forget: bool | None) -> dict[bytes, list[File]]:
+    def _add_large(
+        self,
+        content: bytes,
+        files: Sequence[File],
+        parts: Iterator[Part],
+        advance: Callable[[int], object],
+        whole: Document | None = None,
+    ) -> None:
+        """Commit a large document part by part; one that cannot be read to its end is reported."""
+        report, growing, before, section, replaced = self.report, None, 0, "", 0
+        known = {file.path for file in self.store.files()}
+        try:
+            for part in parts:
+                document, end = part.document, part.start + len(part.document.text)
+                if growing is None:
+                    entry = replace(_entry(whole or document, content), characters=0)
+                    growing = Growing.begin(self.store, files, entry)
+                if end > growing.entry.characters:
+                    growing.add(_rows(document, part, section), end)
+                if document.headings:
+                    section = "\n".join(document.section_of(len(document.text)))
+                advance(part.done - before)
+                before, replaced = part.done, replaced + document.replaced
+        except (DocumentError, MemoryError, ValueError) as error:
+            reason = str(error) if isinstance(error, DocumentError) else f"it cannot be processed ({error!r})"
+            report.failed += [(file.path, reason) for file in files]
+            return
+        if growing is not None:
+            growing.finish()
+            if replaced:
+                report.gaps += [(file.path, Document("", replaced=replaced).gap) for file in files]
+            report.changed += sum(file.path in known for file in files)
+            report.added += sum(file.path not in known for file in files)
+
+    def _compare(
+        self, roots: Sequence[Path], ocr: bool, forget: bool | None, limits: Limits
+    ) -> dict[bytes, list[File]]:
         """The files that must be read, by their digests; records of other changes are updated."""
         report = self.report
         known = {file.path: file for file in self.store.files()}
@@ -89,9 +134,10 @@ class Writer:
                 if old and same_file and old.document not in unrecognized:
                     report.unchanged += 1
                     continue
+                check_size(stat.st_size, limits)  # before it is read for its digest
                 content = unrecognized[old.document] if old and same_file else digest(path)
             except (OSError, Refusal) as error:
-                report.failed.append((path, getattr(error, "strerror", None) or str(error)))
+                report.failed.append((path, _reason(path, error)))
                 if old and not is_same(path, old.size, old.mtime):
                     gone.add(path)  # what the index holds of it is not what it says now
                 continue
@@ -129,7 +175,7 @@ class Writer:
         """Commit the texts of some files; those that could not be read are reported."""
         report = self.report
         known = {file.path for file in self.store.files()}
-        fresh, stale = [], list[Path]()
+        fresh, large, stale = [], [], list[Path]()
         for (content, files), cut in group:
             if isinstance(cut, DocumentError):
                 report.failed += [(file.path, str(cut)) for file in files]
@@ -137,9 +183,12 @@ class Writer:
                 continue
             document, rows = cut
             report.gaps += [(file.path, document.gap) for file in files if document.gap]
+            mark = RECOGNIZED if ocr and document.kind in kinds.RECOGNIZED else b""
+            if rows is None:
+                large.append((content + mark, files, document))
+                continue
             report.changed += sum(file.path in known for file in files)
             report.added += sum(file.path not in known for file in files)
-            mark = RECOGNIZED if ocr and document.kind in kinds.RECOGNIZED else b""
             fresh.append((files, (_entry(document, content + mark), rows)))
         report.removed += len(stale)
         if fresh or stale:
@@ -150,44 +199,35 @@ class Writer:
                     [file._replace(document=ids[cut[0].digest]) for files, cut in fresh for file in files]
                 )
                 self.store.remove_orphans()
+        for content, files, document in large:
+            self._add_large(content, files, parts_of(document), lambda count: None, document)
 
     def embed(self, reader: "Callable[[], Reader]", tokens: str, roots: Sequence[Path] | None = None) -> None:
         """Let the model read what it has not read yet, or only what lies in some files and folders."""
-        report = self.report
-        pending = self.store.pending()
+        pending, names = self.store.pending(), {file.document: file.path for file in self.store.files()}
         if roots is not None:
             near = {file.document for file in self.store.files() if within(file.path, roots)}
             pending = [entry for entry in pending if entry.id in near]
-        total, done = sum(entry.characters for entry in pending), 0
+        total = sum(entry.characters - characters_read(self.store, entry) for entry in pending)
         with progress_bar(total // 4, "tokens", shown=self.progress, scale=True) as bar:  # 4: a first guess
+            reading = Reading(self.store, self.report, reader, tokens, names, bar, Estimate(bar, total))
             for group in _grouped(pending, GROUP):
-                from longspan.search.passages import encode
+                reading.read(group)
 
-                texts = [[row.text for row in self.store.passages(entry)] for entry in group]
-                model, mark = reader(), self.store.db.get("fingerprint")
-                encodings = encode(model, texts, tokens, advance=bar.update)
-                readings = [encoding.reading._asdict() for encoding in encodings]
-                records = [
-                    (replace(entry, **reading), encoding.tables)
-                    for entry, reading, encoding in zip(group, readings, encodings, strict=True)
-                ]
-                with self.store.db.transaction():
-                    if self.store.db.get("fingerprint") != mark:
-                        raise LongspanError(f"The index `{self.store.folder}` was rebuilt. Run this again.")
-                    self.store.put_vectors(records)
-                    self.store.db.put(token_kind=tokens)
-                report.n_tokens += sum(entry.n_tokens or 0 for entry, _ in records)
-                report.truncated += sum(entry.truncated for entry, _ in records)
-                report.read += len(group)
-                done += sum(entry.characters for entry in group)
-                bar.expect(round(report.n_tokens * max(1.0, total / max(done, 1))))
+
+def _reason(path: Path, error: OSError | Refusal) -> str:
+    """Why a file cannot be read."""
+    if isinstance(error, Refusal):
+        return str(unreadable(path, error.reason, error.repair))
+    return error.strerror or str(error)
 
 
 class _Cut(NamedTuple):
     """A document and its passages, which together are its text."""
 
     document: Document
-    rows: list[Row]
+    rows: list[Row] | None
+    "None: it is large, and its parts are cut one after the other."
 
     @property
     def characters(self) -> int:
@@ -195,16 +235,22 @@ class _Cut(NamedTuple):
 
 
 def _cut(document: Document) -> _Cut:
-    text = document.text
-    heads = [heading.start for heading in document.headings]
+    large = len(document.text) > LARGE
+    return _Cut(document, None if large else _rows(document))
+
+
+def _rows(document: Document, part: Part | None = None, above: str = "") -> list[Row]:
+    """The passages of a document, or of a part of one that begins below the heading `above`."""
+    text, heads = document.text, [heading.start for heading in document.headings]
+    first, line = (part.start, part.line) if part else (0, 1)
     rows: list[Row] = []
-    line, above, section = 1, 0, ""
+    passed, section = 0, above
     for start, end in pairwise((*tile(text, heads), len(text))):
-        if above != (above := bisect_right(heads, start)):
+        if passed != (passed := bisect_right(heads, start)):
             section = "\n".join(document.section_of(start))
-        rows.append(Row(start, line, section, text[start:end]))
+        rows.append(Row(first + start, line, section, text[start:end]))
         line += text.count("\n", start, end)
-    return _Cut(document, rows)
+    return rows
 
 
 def _entry(document: Document, content: bytes) -> Entry:
@@ -220,12 +266,16 @@ def _entry(document: Document, content: bytes) -> Entry:
 
 
 def _grouped(items: Iterable[T], size: int) -> Iterator[list[T]]:
-    """Documents in groups of about `size` characters."""
+    """Documents in groups of about `size` characters; those of several segments go alone."""
     group: list[T] = []
     total = 0
     for item in items:
+        own = 0 if isinstance(item, DocumentError) else item.characters
+        if group and own > max(size, SEGMENT):
+            yield group
+            group, total = [], 0
         group.append(item)
-        total += 0 if isinstance(item, DocumentError) else item.characters
+        total += own
         if total >= size:
             yield group
             group, total = [], 0

@@ -9,7 +9,7 @@ from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass
 from functools import cached_property
-from itertools import accumulate
+from itertools import chain
 from pathlib import Path
 from typing import BinaryIO, TypeVar
 
@@ -18,15 +18,19 @@ from longspan.text.files import plain, process, regular
 from longspan.text.files.kinds import AS_THEY_ARE, HEAD, PARSED, kind_of
 from longspan.text.files.parsed import Heading, Parsed, Refusal, too_long
 from longspan.text.files.places import LINE, NOWHERE, Places
-from longspan.text.files.process import Limits
+from longspan.text.files.process import Limits, Running
 from longspan.text.outline import outline
 
 __all__ = ["Document", "Heading", "Limits", "read", "read_each", "read_many", "read_stream"]
 
 T = TypeVar("T")
 DEFAULT = Limits()
+WHOLE = Limits(characters=16 << 20)
+"""For a text that a model reads at once: some hundred bytes for each token. An index takes longer ones."""
 SMALL = 1 << 14
 """Bytes that a file counts for at least when files are read ahead."""
+LARGE = 1 << 24
+"""Bytes of the files that are read at once, even if nothing is to be read ahead; a larger file goes alone."""
 
 
 @dataclass(frozen=True, repr=False)
@@ -116,7 +120,7 @@ class Document:
     @cached_property
     def _lines(self) -> Sequence[int]:
         """Where each line begins."""
-        return array("q", accumulate((len(line) + 1 for line in self.text.split("\n")[:-1]), initial=0))
+        return array("q", chain((0,), (match.end() for match in re.finditer("\n", self.text))))
 
     @cached_property
     def _starts(self) -> Sequence[int]:
@@ -152,18 +156,17 @@ def read(path: str | os.PathLike[str], *, limits: Limits = DEFAULT, ocr: bool | 
     Plain text and Markdown keep every character of the file except a byte order mark. With `ocr`, the text of
     pictures and of PDF pages without text is recognized by tesseract; `"eng+deu"` names languages.
     """
-    languages = _languages(ocr)
-    source = Path(path)
+    return _read(Path(path), limits, _languages(ocr), Running())
+
+
+def _read(source: Path, limits: Limits, languages: str, running: Running) -> Document:
     try:
         with regular.opened(source) as file:
             size = os.fstat(file.fileno()).st_size
-            if size > limits.bytes:
-                raise Refusal(
-                    f"its {size:,} bytes are more than {limits.bytes:,}", "Raise `bytes` of Limits."
-                )
+            check_size(size, limits)
             kind = kind_of(source, regular.read(file, HEAD))
             if kind in PARSED:
-                parsed = process.parse(kind, file, size, limits, languages)
+                parsed = process.parse(kind, file, size, limits, languages, running)
             else:
                 file.seek(0)
                 parsed = _plain(file, kind, limits)
@@ -216,33 +219,39 @@ def read_each(
     workers: int = 2,
     ahead: int = 0,
 ) -> Generator[T | DocumentError, None, None]:
-    """What `step` makes of each document, in the thread that reads it; about `ahead` bytes are read ahead."""
-    most = 2 * whole("workers", workers, 1, most=256)
+    """What `step` makes of each document, in the thread that reads it; about `ahead` bytes are read ahead.
+
+    Whatever goes wrong with one file is its error, and ends nothing else. To close the generator ends what is
+    being read.
+    """
+    most, languages = 2 * whole("workers", workers, 1, most=256), _languages(ocr)
+    running = Running()
 
     def attempt(path: str | os.PathLike[str]) -> T | DocumentError:
         try:
-            document = read(path, limits=limits, ocr=ocr)
+            document = _read(Path(path), limits, languages, running)
+            return unreadable(path, "reading was stopped") if running.stopped else step(document)
         except DocumentError as error:
             return error
-        return step(document)
+        except Exception as error:  # such as a MemoryError, or a mistake of ours
+            return unreadable(path, f"it cannot be processed ({type(error).__name__}: {error})")
 
-    with ThreadPoolExecutor(workers) as pool:
-        waiting: deque[tuple[int, Future[T | DocumentError]]] = deque()
-        total = 0
-        try:
-            for path in paths:
-                size = max(_size(path), SMALL)
-                total += size
-                waiting.append((size, pool.submit(attempt, path)))
-                while len(waiting) > most and total > ahead:
-                    size, future = waiting.popleft()
-                    total -= size
-                    yield future.result()
-            while waiting:
+    pool = ThreadPoolExecutor(workers)
+    waiting: deque[tuple[int, Future[T | DocumentError]]] = deque()
+    total = 0
+    try:
+        for path in paths:
+            size = max(_size(path), SMALL)
+            while waiting and total + size > (ahead if len(waiting) >= most else max(ahead, LARGE)):
+                total -= waiting[0][0]
                 yield waiting.popleft()[1].result()
-        finally:
-            for _, future in waiting:
-                future.cancel()
+            total += size
+            waiting.append((size, pool.submit(attempt, path)))
+        while waiting:
+            yield waiting.popleft()[1].result()
+    finally:
+        running.stop()
+        pool.shutdown(wait=False, cancel_futures=True)
 
 
 def _characters(count: int) -> str:
@@ -262,6 +271,12 @@ def _languages(ocr: bool | str) -> str:
     if not isinstance(ocr, str) or not re.fullmatch(r"[A-Za-z]\w{1,20}(?:\+[A-Za-z]\w{1,20}){0,9}", ocr):
         raise bad("ocr", 'True, False or languages such as "eng+deu"', ocr)
     return ocr
+
+
+def check_size(size: int, limits: Limits) -> None:
+    """Refuse a file of more bytes than the limits admit."""
+    if size > limits.bytes:
+        raise Refusal(f"its {size:,} bytes are more than {limits.bytes:,}", "Raise `bytes` of Limits.")
 
 
 def _plain(file: BinaryIO, kind: str, limits: Limits) -> Parsed:

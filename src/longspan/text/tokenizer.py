@@ -17,6 +17,7 @@ from longspan.formats.atomic import as_json, replaced_files
 from longspan.shapes import IntArray
 from longspan.text.folder import ROLES, conventional_names, parse, read_folder
 from longspan.text.guard import check_ids, guarded
+from longspan.text.pieces import Tokens, is_long, places, tokens
 
 FILE = "tokenizer.json"
 """Without it nobody reads the other files."""
@@ -24,6 +25,8 @@ FILES = (FILE, "tokenizer_config.json", "special_tokens_map.json", "added_tokens
 SURROGATE = re.compile("[\ud800-\udfff]")
 ADDITIVE = ("NoneType", "ByteLevel", "Metaspace", "WordPiece")
 Input = str | tuple[str, str]
+TOGETHER = 1 << 17
+"""Characters of short texts that are tokenized together."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -136,19 +139,13 @@ class Tokenizer:
     def encode(self, text: str, pair: str | None = None) -> Encoding:
         """The tokens of a text, or of a text and its pair."""
         text = _clean("text", text)
-        pair = None if pair is None else _clean("pair", pair)
-        with guarded("Encoding"):
-            raw = self._backend.encode(text, pair)
-        return self._checked([raw], [text if pair is None else (text, pair)])[0]
+        return self._encoded([text if pair is None else (text, _clean("pair", pair))])[0]
 
     def encode_many(self, texts: Sequence[Input]) -> list[Encoding]:
         """The tokens of each text or (text, pair), in order, computed in parallel."""
         if isinstance(texts, str):
             raise bad("texts", "a list of texts", texts, "Use encode() for a single text.")
-        clean = [_clean_input(text) for text in texts]
-        with guarded("Encoding"):
-            raw = self._backend.encode_batch(clean)
-        return self._checked(raw, clean)
+        return self._encoded([_clean_input(text) for text in texts])
 
     def decode(self, ids: Iterable[int], *, special: bool = True) -> str:
         """The text of some tokens; without special tokens if `special` is false."""
@@ -179,20 +176,24 @@ class Tokenizer:
     def _known(self, ids: Iterable[int]) -> list[int]:
         return [whole("ids", index, 0, most=self.vocab_size - 1) for index in ids]
 
-    def _checked(self, raw: Sequence[tokenizers.Encoding], texts: Sequence[Input]) -> list[Encoding]:
+    def _encoded(self, texts: Sequence[Input]) -> list[Encoding]:
         """Our encodings; a text that has become a special token is encoded again without."""
-        encodings = [_encoding(each, text) for each, text in zip(raw, texts, strict=True)]
+        with guarded("Encoding"):
+            encodings = _encode(self._backend, self._places, texts)
         if self.special_in_text:
             return encodings
         for i, encoding in enumerate(encodings):
             if self._promoted(encoding):
                 with guarded("Encoding"):
-                    text = texts[i]
-                    again = self._plain.encode(*((text,) if isinstance(text, str) else text))
-                encodings[i] = _encoding(again, text)
+                    (encodings[i],) = _encode(self._plain, self._places, [texts[i]])
                 if self._promoted(encodings[i]):
                     raise InputError("The text holds a special token that this tokenizer cannot split.")
         return encodings
+
+    @cached_property
+    def _places(self) -> re.Pattern[str] | None:
+        """Where long texts may be cut."""
+        return places(json.loads(self.to_json()))
 
     def _promoted(self, encoding: Encoding) -> bool:
         return bool(np.any(self._forbidden[encoding.ids] & (encoding.source >= 0)))
@@ -224,6 +225,57 @@ class Tokenizer:
 
 def _revived(text: str, names: Mapping[str, str], limit: int | None, special_in_text: bool) -> Tokenizer:
     return Tokenizer.from_json(text, names, limit=limit, special_in_text=special_in_text)
+
+
+def _encode(
+    backend: tokenizers.Tokenizer, place: re.Pattern[str] | None, texts: Sequence[Input]
+) -> list[Encoding]:
+    """Encodings in order: short texts many at once, long ones in pieces, so that memory stays small."""
+    encodings: list[Encoding] = []
+    short: list[Input] = []
+    size = 0
+
+    def flush() -> None:
+        raw = backend.encode_batch(short)
+        encodings.extend(_encoding(each, text) for each, text in zip(raw, short, strict=True))
+        short.clear()
+
+    for text in texts:
+        parts = (text,) if isinstance(text, str) else text
+        length = sum(map(len, parts))
+        if place is not None and is_long(length):
+            flush()
+            encodings.append(_long(backend, place, parts))
+            continue
+        size = size + length if short else length
+        short.append(text)
+        if size >= TOGETHER:
+            flush()
+    flush()
+    return encodings
+
+
+def _long(backend: tokenizers.Tokenizer, place: re.Pattern[str], texts: tuple[str, ...]) -> Encoding:
+    """The tokens of a text, or of a text and its pair, with the special tokens that stand around any text."""
+    frame = backend.encode("a", "a" if len(texts) > 1 else None)
+    sources = [-1 if source is None else source for source in frame.sequence_ids]
+    as_given = texts[0] if len(texts) == 1 else (texts[0], texts[1])
+    if not {*range(len(texts))} <= {*sources}:  # an "a" is nothing to this tokenizer
+        return _encoding(backend.encode(texts[0], texts[1] if len(texts) > 1 else None), as_given)
+    found = [tokens(backend, text, place) for text in texts]
+    special = [Tokens([np.array([index], np.int32)], [np.zeros((1, 2), np.int32)]) for index in frame.ids]
+    parts = [
+        (own, kind, found[own] if own >= 0 else special[n])
+        for n, (own, kind) in enumerate(zip(sources, frame.type_ids, strict=True))
+        if own < 0 or own not in sources[:n]
+    ]
+    return Encoding(
+        np.concatenate([one for *_, part in parts for one in part.ids], dtype=np.int64),
+        np.concatenate([np.full(part.size, kind, np.int64) for _, kind, part in parts]),
+        np.concatenate([one for *_, part in parts for one in part.offsets], dtype=np.int64),
+        np.concatenate([np.full(part.size, own, np.int8) for own, _, part in parts]),
+        texts,
+    )
 
 
 def _encoding(raw: tokenizers.Encoding, text: Input) -> Encoding:

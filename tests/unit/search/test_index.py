@@ -16,7 +16,7 @@ from longspan.search.passages import QueryVectors, encode, encode_query
 from longspan.search.records import Entry
 from longspan.search.store import Store
 from longspan.search.update import digest
-from longspan.text.documents import Document, Limits, read
+from longspan.text.documents import Document, read
 from longspan.text.passages import LONGEST
 from unit.search.folders import by_words, filled, text, tiny, written
 
@@ -171,10 +171,11 @@ def test_pages_lines_and_sections_are_those_of_the_passage_and_of_its_answer(
     content = f"{begin}\n\n{behind}"
     page = content.index("The zebra")
 
-    def paged(path: Path, *, limits: Limits, ocr: bool) -> Document:
-        return Document(**vars(read(path, limits=limits, ocr=ocr)) | {"pages": (0, page)})
+    def paged(path: Path, *_: object) -> Document:
+        return Document(**vars(lease) | {"source": path, "pages": (0, page)})
 
-    monkeypatch.setattr("longspan.text.documents.read", paged)
+    lease = read(written(tmp_path / "docs", {"lease.md": content}) / "lease.md")
+    monkeypatch.setattr("longspan.text.documents._read", paged)
     index = by_words(tmp_path, {"lease.md": content})
     hit = index.search("How much does the zebra pay?")[0]
     assert hit.answer == "The zebra pays 700 dollars on Monday."

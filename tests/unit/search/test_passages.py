@@ -85,6 +85,7 @@ def test_a_document_in_segments_has_the_same_passages_and_nearly_the_same_vector
     made, pieces = tiny(), cut(text(1, 60))
     (whole,) = encode(made, [pieces], "8bit")
     monkeypatch.setattr(passages, "SEGMENT", 1500)
+    monkeypatch.setattr(passages, "STEP", 1500)
     parts, other = encode(made, [pieces, ["Rome"]], "8bit")
     assert parts.tables.vectors.shape == whole.tables.vectors.shape
     assert np.array_equal(parts.tables.token_ends, whole.tables.token_ends)

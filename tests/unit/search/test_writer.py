@@ -41,7 +41,7 @@ def test_lines_and_sections_are_those_of_the_document() -> None:
     body = "Nothing much is said in this sentence.\n" * 40
     text = f"Before.\n\n1. Fees\n\n{body}\n1.1 Late Fees\n\n{body}\n2. Term\n\n{body}"
     document = Document(text, headings=headings(text))
-    _, rows = writer._cut(document)
+    rows = writer._rows(document)
     assert "".join(row.text for row in rows) == text
     assert [row.line for row in rows] == [document.line_of(row.start) for row in rows]
     assert [row.section for row in rows] == ["\n".join(document.section_of(row.start)) for row in rows]

@@ -3,10 +3,14 @@
 import codecs
 import io
 import os
+import subprocess
 import sys
+import time
+import tracemalloc
 from collections.abc import Callable
 from operator import length_hint
 from pathlib import Path
+from typing import Any
 
 import pytest
 from hypothesis import given
@@ -186,6 +190,63 @@ def test_files_are_read_ahead_by_their_sizes(saved: Save, ahead: int, begun: int
     assert next(results) == 1
     assert length_hint(paths) == 12 - begun
     assert list(results) == [1] * 9 + [2] * 2
+
+
+def test_to_stop_reading_ends_the_parsers_at_once(saved: Save, monkeypatch: pytest.MonkeyPatch) -> None:
+    sleeping = "import os, sys, time; open(sys.argv[2], 'w').write(str(os.getpid())); time.sleep(600)"
+    names = iter([str(saved(f"pid{i}", "")) for i in range(3)])
+    started = subprocess.Popen
+
+    def slow(command: list[str], **options: Any) -> Any:
+        return started([command[0], "-c", sleeping, "", next(names)], **options)
+
+    monkeypatch.setattr("longspan.text.files.process.subprocess.Popen", slow)
+    results = read_each([saved("0.txt", "x"), *(saved(f"{i}.html", "<p>x") for i in range(3))], len)
+    assert next(results) == 1
+    noted = [path for path in saved("0.txt", "x").parent.iterdir() if path.name in ("pid0", "pid1")]
+    while not all(path.read_text() for path in noted):
+        time.sleep(0.01)
+    began = time.perf_counter()
+    results.close()
+    assert time.perf_counter() - began < 5
+    for path in noted:
+        while os.path.exists(f"/proc/{path.read_text()}"):  # reaped by the thread that waits for it
+            assert time.perf_counter() - began < 20
+            time.sleep(0.01)
+
+
+def test_whatever_goes_wrong_with_a_file_is_its_own_error(saved: Save) -> None:
+    def picky(document: Document) -> int:
+        if "1" in document.text:
+            raise RecursionError("too deep")
+        return len(document.text)
+
+    first, wrong, last = read_each([saved(f"{i}.txt", str(i)) for i in range(3)], picky)
+    assert (first, last) == (1, 1)
+    assert isinstance(wrong, DocumentError)
+    assert "1.txt" in str(wrong)
+    assert "it cannot be processed (RecursionError: too deep)" in str(wrong)
+
+
+def test_large_files_are_not_read_ahead_together(saved: Save, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("longspan.text.documents.LARGE", 1 << 16)
+    paths = iter([saved(f"{i}.txt", "x" * 50_000) for i in range(4)])
+    results = read_each(paths, len, workers=2)
+    assert next(results) == 50_000
+    assert length_hint(paths) == 2  # the second waits for the first to be taken
+    assert list(results) == [50_000] * 3
+
+
+def test_lines_of_a_long_text_are_found_fast_and_in_little_memory() -> None:
+    document = Document("a line of a log\n" * 300_000)
+    tracemalloc.start()
+    began = time.perf_counter()
+    assert document.line_of(0) == 1
+    assert all(document.line_of(16 * n) == n + 1 for n in range(0, 300_000, 7))
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert peak < 2 * len(document.text)
+    assert time.perf_counter() - began < 30  # a scan of the text for each would take many minutes
 
 
 def test_nothing_in_the_current_folder_is_run(

@@ -6,8 +6,10 @@ import os
 import signal
 import subprocess
 import sys
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, fields
-from threading import Event, Timer
+from threading import Event, Lock, Timer
 from typing import BinaryIO
 
 from longspan.errors import bad, whole
@@ -31,7 +33,7 @@ class Limits:
 
     bytes: int = 256 << 20
     "Size of the file."
-    characters: int = 128 << 20
+    characters: int = 256 << 20
     "Length of its text."
     seconds: float = 8.0
     "Time to parse it; a second more for each megabyte of the file."
@@ -49,7 +51,38 @@ class Limits:
                 raise bad(field.name, "a number above 0", value)
 
 
-def parse(kind: str, file: BinaryIO, size: int, limits: Limits, ocr: str = "") -> Parsed:
+class Running:
+    """The child processes that are at work for somebody, who may stop them from another thread."""
+
+    def __init__(self) -> None:
+        self._ends: set[Callable[[], None]] = set()
+        self._lock, self.stopped = Lock(), False
+
+    @contextmanager
+    def with_end(self, end: Callable[[], None]) -> Iterator[None]:
+        """While inside, to stop calls `end`; if that has happened already, at once."""
+        with self._lock:
+            self._ends.add(end)
+            stopped = self.stopped
+        try:
+            if stopped:
+                end()
+            yield
+        finally:
+            with self._lock:
+                self._ends.discard(end)
+
+    def stop(self) -> None:
+        """End all of them, and all that would begin."""
+        with self._lock:
+            self.stopped = True
+            for end in self._ends:
+                end()
+
+
+def parse(
+    kind: str, file: BinaryIO, size: int, limits: Limits, ocr: str = "", running: Running | None = None
+) -> Parsed:
     """Parse an open file of `size` bytes in a child process; `ocr` names languages to recognize, if any."""
     seconds = limits.seconds + size / 1e6 + (limits.ocr_seconds if ocr else 0)
     numbers = (limits.characters, limits.memory, math.ceil(seconds) + 1)
@@ -75,7 +108,8 @@ def parse(kind: str, file: BinaryIO, size: int, limits: Limits, ocr: str = "") -
         timer = Timer(seconds, stop)
         timer.start()
         try:
-            answer = _answer(process, 8 * limits.characters + CHUNK)
+            with (running or Running()).with_end(end):
+                answer = _answer(process, 8 * limits.characters + CHUNK)
         finally:
             timer.cancel()
             end()  # after an interrupt; a child that has answered is gone already
