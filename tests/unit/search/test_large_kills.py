@@ -9,10 +9,10 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from longspan.search.compaction import verify
 from longspan.search.large import progress_of
 from longspan.search.records import numbers
 from longspan.search.store import Store
+from longspan.search.verify import verify
 
 pytestmark = pytest.mark.skipif(not hasattr(signal, "SIGKILL"), reason="needs SIGKILL")
 PARTS, ROWS = 6, 5
