@@ -1,5 +1,6 @@
 """Reader: a model, its tokenizer and a task, so that text goes in and answers come out."""
 
+import os
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any, Literal, Unpack, overload
@@ -27,13 +28,14 @@ from longspan.tasks.summarize import GenerationOptions, OnText, Summary
 from longspan.tasks.tag import Entity, TagOptions
 from longspan.text.tokenizer import Tokenizer
 
+SAVE_IT = "Save a tokenizer of transformers with save_pretrained(folder), and give the folder."
 Text = str | TextPair
 Questions = str | Iterable[str | Question]
 Texts = str | Iterable[str] | None
 
 
 def load(
-    folder_or_name: str | Path,
+    model: str | Path,
     task: str | None = None,
     *,
     device: str | torch.device | None = None,
@@ -51,17 +53,21 @@ def load(
 ) -> "Reader":
     """A Reader for a folder or a model of the Hugging Face hub, downloaded as data: none of its code is run.
 
-    "default" is the built-in model, which is fetched and lengthened when it is first needed. `task` is a verb
-    of the Reader, or what Hugging Face calls it; None is what the model was made for. `labels` counts or
-    names the classes of a new head; `tokenizer` is one, or its folder, if the model's folder has none.
+    "default" is the built-in model, which is fetched and lengthened when it is first needed; else `model` is
+    a folder if it exists, a name that `longspan models` lists, or a name on the hub, in this order. `task` is
+    a verb of the Reader, or what Hugging Face calls it; None is what the model was made for. `labels` counts
+    or names the classes of a new head; `tokenizer` is one, or its folder, if the model's folder has none.
     precision="int8" makes the linear layers so, for reading on a CPU. `options` are those of the Reader.
     """
     if precision not in (None, "int8"):
         raise bad("precision", "None or 'int8'", precision, "Use dtype= for floating-point types.")
-    Options().but(**options)  # a misspelled option is an error before anything is downloaded
-    ensure(folder_or_name, local_files_only=local_files_only)
+    Options().but(**options)  # a mistake is an error before anything is downloaded
+    place = _device(device)
+    if not isinstance(tokenizer, Tokenizer | str | os.PathLike | None):
+        raise bad("tokenizer", "longspan's Tokenizer, or a folder", type(tokenizer).__name__, SAVE_IT)
+    ensure(model, local_files_only=local_files_only)
     loaded = load_model(
-        folder_or_name,
+        model,
         None if task is None else task_named(task).name,
         labels=labels,
         dtype=dtype,
@@ -73,14 +79,15 @@ def load(
         trust_remote_code=trust_remote_code,
     )
     for note in loaded.notes:
-        log.warning("%s: %s", folder_or_name, note)
+        log.warning("%s: %s", model, note)
     prompts = _stated(loaded.folder, PROMPTS)
     has_decoder = loaded.model.backbone.config.has_decoder
-    model = loaded.model if device is None else loaded.model.to(device)
+    if place is not None:
+        loaded.model.to(place)
     if precision == "int8":
-        quantize(model)
+        quantize(loaded.model)
     return Reader(
-        model,
+        loaded.model,
         _tokenizer(loaded.folder if tokenizer is None else tokenizer, loaded.model.config.vocab_size),
         labels=loaded.labels,
         problem=loaded.problem,
@@ -249,6 +256,20 @@ class Reader(Embedder):
         if verb is not None:
             return verb(*inputs, **options)
         return TASKS[self.task].run(self._pipeline(self.task), *inputs, **options)
+
+
+def _device(device: str | torch.device | None) -> torch.device | None:
+    """The device, if this machine has it."""
+    if device is None:
+        return None
+    try:
+        place = torch.device(device)
+        torch.empty(0, device=place)
+    except (RuntimeError, TypeError, AssertionError) as error:  # AssertionError: torch has no CUDA at all
+        reason = str(error).partition("\n")[0].rstrip(".")
+        requirement = 'a device that torch has here, such as "cpu"'
+        raise bad("device", requirement, str(device), f"torch says: {reason}.") from None
+    return place
 
 
 def _stated(folder: Path, name: str) -> dict[str, Any]:

@@ -97,7 +97,7 @@ def test_a_damaged_index_is_listed_and_rebuilt_from_the_paths_that_are_named(
     (place("work", None) / "index.sqlite").write_bytes(b"x" * 4096)
     assert "is damaged" in told(capsys, "index", "--list")[0]
     _, err = told(capsys, "index", "--index", "work", "--rebuild", status=2)
-    assert "`PATH` must be given" in err
+    assert "`PATH` is missing" in err
     assert data(capsys, "index", "docs", "--words-only", "--index", "work", "--rebuild")["files"] == 4
 
 

@@ -158,7 +158,7 @@ def test_documents_become_rows_of_a_table(capsys: pytest.CaptureFixture[str]) ->
 @pytest.mark.parametrize(
     ("arguments", "words"),
     [
-        (["search"], "`QUERY` must be given"),
+        (["search"], "`QUERY` is missing: it must be a question"),
         (["search", "Rome"], "fill it with `longspan index PATH...`"),
         (["search", "Rome", "--index", "a b"], "a name of letters"),
         (["search", "Rome", "docs", "--context", "-1"], "`--context` must be at least 0"),
@@ -170,8 +170,8 @@ def test_documents_become_rows_of_a_table(capsys: pytest.CaptureFixture[str]) ->
         (["index"], "fill it with `longspan index PATH...`"),
         (["search", " ", "docs"], "`query` must be"),
         (["search", "Rome", "nowhere"], "nowhere"),
-        (["search", "Rome", "docs", "--mode", "fast"], "one of hybrid, dense, bm25"),
-        (["search", "Rome", "docs", "--top", "0"], "`top` must be at least 1"),
+        (["search", "Rome", "docs", "--mode", "fast"], "invalid choice: 'fast' (choose from 'hybrid', 'dense', 'bm25')"),
+        (["search", "Rome", "docs", "--top", "0"], "argument --top: must be a whole number from 1, but is '0'"),
         (["search", "Rome", "docs", "--index", "docs"], "an empty folder or a new one"),
     ],
 )

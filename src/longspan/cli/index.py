@@ -5,9 +5,10 @@ import json
 from pathlib import Path
 from typing import TYPE_CHECKING, cast
 
+from longspan.cli.options import MODEL, add_limits, check_model, limits_of
 from longspan.cli.parsing import Verb
 from longspan.cli.terminal import counted, say
-from longspan.errors import CheckpointError, InputError, bad, whole
+from longspan.errors import CheckpointError, InputError, bad, missing, whole
 
 if TYPE_CHECKING:
     from longspan.search.index import Index
@@ -26,7 +27,12 @@ def add_to(verbs: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None
         verbs.add_parser(
             "index",
             help="read files and folders to search them later",
-            epilog="example: longspan index docs/",
+            examples=[
+                "longspan index docs/ ~/contracts",
+                "longspan index",
+                "longspan index --show",
+                "longspan index docs/ --index ./docs.index --watch",
+            ],
         ),
     )
     verb.add_argument(
@@ -55,10 +61,9 @@ def add_to(verbs: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None
 def add_common(verb: argparse.ArgumentParser) -> None:
     """Declare the options that `index` and `search` share."""
     verb.add_argument("--index", metavar="NAME|DIR", help="another index than the default one")
-    verb.add_argument(
-        "--model", metavar="MODEL", help="a folder or a name on the hub (default: the built-in)"
-    )
+    verb.add_argument("--model", metavar="MODEL", help=f"{MODEL} (default: the built-in model)")
     verb.add_argument("--json", action="store_true", help="print JSON")
+    add_limits(verb)
 
 
 def run(arguments: argparse.Namespace) -> int:
@@ -77,6 +82,8 @@ def run(arguments: argparse.Namespace) -> int:
         raise empty(folder)
     if arguments.show:
         return catalog.show(folder, arguments.json)
+    if arguments.model is not None and not arguments.words_only:
+        check_model(arguments.model)
     _notice_others(folder)
     paths = _rebuilt(folder, arguments) if arguments.rebuild else arguments.paths
     with opened(folder, arguments) as index:
@@ -138,7 +145,7 @@ def _rebuilt(folder: Path, arguments: argparse.Namespace) -> list[str]:
             index.clear()
     except (CheckpointError, InputError):  # it is damaged, or of another version
         if not arguments.paths:
-            raise bad("PATH", "given, for the index cannot tell what it held", None) from None
+            raise missing("PATH", "what the index is to hold, as it cannot tell itself") from None
         with writing(folder):
             Store.discard(folder)
         return list(arguments.paths)
@@ -159,10 +166,15 @@ def _update(index: "Index", paths: list[str], arguments: argparse.Namespace) -> 
     """Bring the index up to date and say what was done."""
     roots = roots_of(index, paths)
     try:
-        report = index.add(roots, vectors=not arguments.words_only, ocr=arguments.ocr)
+        report = index.add(
+            roots,
+            vectors=not arguments.words_only,
+            progress=False if arguments.quiet else None,
+            ocr=arguments.ocr,
+            limits=limits_of(arguments),
+        )
     except KeyboardInterrupt:
-        say("stopped; what was read is kept, and the next run goes on.")
-        raise
+        raise KeyboardInterrupt("stopped; what was read is kept, and the next run goes on.") from None
     tell_problems(index, report)
     if arguments.check:
         index.verify()
@@ -191,7 +203,7 @@ def _tell(
     if arguments.json:
         state = {"index": str(index.folder), "model": index.model, "files": len(index.files)}
         print(json.dumps({**state, "passages": len(index), "share_read": read, **done}))
-    else:
+    elif not arguments.quiet:
         said = sentence or ", ".join(f"{count} {name}" for name, count in done.items())
         part = "" if read == 1 or not len(index) else f", {int(100 * read)}% read by the model"
         counts = f"{counted(index.files, 'file')}, {counted(index, 'passage')}"

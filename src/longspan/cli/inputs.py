@@ -2,10 +2,17 @@
 
 import sys
 from pathlib import Path
+from typing import TYPE_CHECKING
 
-from longspan.cli.terminal import say
+from longspan.cli.options import check_paths
+from longspan.cli.terminal import detail, say
+from longspan.errors import bad
+
+if TYPE_CHECKING:
+    from longspan.text.documents import Limits
 
 STANDARD_INPUT = "-"
+DOCUMENTS = "files and folders; - is standard input"
 Failures = list[dict[str, str]]
 
 
@@ -14,20 +21,28 @@ def files(paths: list[str], failed: Failures) -> list[Path]:
     from longspan.search.update import listed
     from longspan.text.walk import walk
 
-    if paths == [STANDARD_INPUT]:
-        return [Path(STANDARD_INPUT)]
-    return list(walk(listed(paths), failed=lambda path, reason: fail(failed, path, reason)))
+    named = [path for path in paths if path != STANDARD_INPUT]
+    check_paths("FILE", named)
+    found = [Path(STANDARD_INPUT)] if STANDARD_INPUT in paths else []
+    found += walk(
+        listed(named),
+        skipped=lambda path, reason: detail(f"{path}: skipped, {reason}"),
+        failed=lambda path, reason: fail(failed, path, reason),
+    )
+    if not found and not failed:
+        raise bad("FILE", "documents, or folders that hold some", ", ".join(paths))
+    return found
 
 
-def text_of(path: Path, failed: Failures) -> str | None:
+def text_of(path: Path, failed: Failures, limits: "Limits") -> str | None:
     """The text of a file or of standard input; None for a file that cannot be read, added to `failed`."""
     from longspan.errors import LongspanError
     from longspan.text.documents import read, read_stream
 
-    if str(path) == STANDARD_INPUT:
-        return read_stream(sys.stdin.buffer).text
     try:
-        return read(path).text
+        if str(path) == STANDARD_INPUT:
+            return read_stream(sys.stdin.buffer, limits=limits).text
+        return read(path, limits=limits).text
     except (LongspanError, OSError) as error:
         fail(failed, path, getattr(error, "strerror", None) or str(error))
         return None
@@ -41,5 +56,6 @@ def fail(failed: Failures, path: Path, reason: str) -> None:
 def report_failures(failed: Failures) -> int:
     """Print what failed to stderr; the exit status: 3 if anything did."""
     for failure in failed:
-        say(f"{failure['file']}: {failure['reason']}")
+        file, reason = failure["file"], failure["reason"]
+        say(reason if f"`{file}`" in reason else f"{file}: {reason}")
     return 3 if failed else 0

@@ -4,8 +4,10 @@ import argparse
 import json
 from typing import TYPE_CHECKING, Any
 
-from longspan.cli.inputs import Failures, fail, files, report_failures, text_of
-from longspan.errors import InputError, bad
+from longspan.cli.inputs import DOCUMENTS, Failures, fail, files, report_failures, text_of
+from longspan.cli.options import MODEL, add_limits, check_model, count, limits_of
+from longspan.cli.parsing import Verb
+from longspan.errors import InputError, missing
 
 if TYPE_CHECKING:
     from longspan.reader import Reader
@@ -14,27 +16,30 @@ if TYPE_CHECKING:
 BLANK = " \n"
 
 
-def add_to(verbs: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
+def add_to(verbs: "argparse._SubParsersAction[Verb]") -> None:
     """Declare the verb."""
     verb = verbs.add_parser(
         "summarize",
         help="a summary of each document",
-        epilog="example: longspan summarize minutes.docx --model allenai/led-large-16384-arxiv",
+        examples=[
+            "longspan summarize minutes.docx --model allenai/led-large-16384-arxiv",
+            "longspan summarize papers/ --model ./led --max-new-tokens 200 --json",
+            "cat minutes.txt | longspan summarize - --model ./led --stream",
+        ],
     )
-    verb.add_argument("paths", nargs="+", metavar="FILE", help="files and folders; - alone is standard input")
-    verb.add_argument(
-        "--model", metavar="MODEL", help="a folder or a name on the hub: LED, BART, BigBird-Pegasus"
-    )
+    verb.add_argument("paths", nargs="+", metavar="FILE", help=DOCUMENTS)
+    verb.add_argument("--model", metavar="MODEL", help=f"LED, BART or BigBird-Pegasus: {MODEL}")
     verb.add_argument("--query", metavar="TEXT", help="what the summary is to say, put before each document")
     verb.add_argument(
-        "--num-beams", type=int, metavar="N", help="beams of the search (default: as the model has it)"
+        "--num-beams", type=count, metavar="N", help="beams of the search (default: as the model has it)"
     )
-    verb.add_argument("--max-new-tokens", type=int, metavar="N", help="tokens of a summary at most")
+    verb.add_argument("--max-new-tokens", type=count, metavar="N", help="tokens of a summary at most")
     verb.add_argument("--min-new-tokens", type=int, metavar="N", help="tokens of a summary at least")
     verb.add_argument("--truncate", action="store_true", help="cut documents that are too long for the model")
     form = verb.add_mutually_exclusive_group()
     form.add_argument("--json", action="store_true", help="print JSON")
     form.add_argument("--stream", action="store_true", help="print words as soon as they are certain")
+    add_limits(verb)
     verb.set_defaults(run=run)
 
 
@@ -45,17 +50,17 @@ def run(arguments: argparse.Namespace) -> int:
 
     if arguments.model is None:
         repair = "Give a folder or a name on the hub, as in --model allenai/led-large-16384-arxiv."
-        raise bad("--model", "a model that writes summaries", None, repair)
+        raise missing("--model", "a model that writes summaries", repair)
     failed: Failures = []
-    paths = files(arguments.paths, failed)
-    reader = load(arguments.model, task="summarize")
+    paths, limits = files(arguments.paths, failed), limits_of(arguments)
+    reader = load(check_model(arguments.model), task="summarize")
     options = _options(arguments)
     reader.summarize([], **options)  # a mistake is told before anything is read
     results: list[dict[str, Any]] = []
     for path in paths:
         heading = f"==> {printable(str(path))} <==\n" if len(paths) > 1 else ""
         heading = "\n" * bool(heading and results) + heading
-        text = text_of(path, failed)
+        text = text_of(path, failed, limits)
         if text is None:
             continue
         try:

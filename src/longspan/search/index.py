@@ -16,6 +16,7 @@ from longspan.search.store import Store
 from longspan.search.update import Report, fingerprint, is_gone, listed, stamp_of, within
 from longspan.search.view import View, check_options
 from longspan.search.writer import Writer
+from longspan.text.documents import Limits
 
 if TYPE_CHECKING:
     from longspan.reader import Reader
@@ -131,6 +132,7 @@ class Index:
         progress: bool | None = None,
         ocr: bool = False,
         wait: float | None = None,
+        limits: Limits | None = None,
     ) -> Report:
         """Bring the index up to date with files and folders; files that are gone from them are removed.
 
@@ -139,13 +141,13 @@ class Index:
         is False. What is done is committed bit by bit, so an interrupted run loses little. `progress` shows
         a bar; None: on a terminal, if it takes a while. `ocr` reads scanned pages and pictures by tesseract,
         also of files that were read without it. `wait` is how many seconds to wait for another process that
-        changes the index, None: as long as it takes.
+        changes the index, None: as long as it takes. A file beyond `limits` is refused; None: the usual ones.
         """
         began, report = time.perf_counter(), Report()
         roots = listed(paths)
         with writing(self.folder, wait):
             writer = Writer(self._store, report, progress)
-            writer.add_words(roots, ocr=ocr)
+            writer.add_words(roots, ocr=ocr, limits=limits or Limits())
             if vectors:
                 writer.embed(lambda: self.reader, self.tokens)
             if report.added or report.removed or report.changed or report.n_tokens:

@@ -15,7 +15,7 @@ from longspan.progress import progress_bar
 from longspan.search.records import RECOGNIZED, Entry, File, Row
 from longspan.search.store import Store
 from longspan.search.update import Report, digest, is_gone, within
-from longspan.text.documents import Document, read_each
+from longspan.text.documents import Document, Limits, read_each
 from longspan.text.files import kinds
 from longspan.text.passages import tile
 from longspan.text.walk import walk
@@ -38,14 +38,14 @@ class Writer:
     report: Report
     progress: bool | None
 
-    def add_words(self, roots: Sequence[Path], *, ocr: bool) -> None:
+    def add_words(self, roots: Sequence[Path], *, ocr: bool, limits: Limits) -> None:
         """Make the words of all files known; records of deleted, renamed and touched ones are updated."""
         pending = list(self._compare(roots, ocr).items())
         size, done = sum(files[0].size for _, files in pending), 0
         paths = [files[0].path for _, files in pending]
         # Two child processes parse at once, but two threads would only wait for each other.
         workers = 1 + any(kinds.SUFFIXES.get(path.suffix.lower()) in kinds.PARSED for path in paths)
-        reading = read_each(paths, _cut, ocr=ocr, workers=workers, ahead=WORDS_GROUP)
+        reading = read_each(paths, _cut, limits=limits, ocr=ocr, workers=workers, ahead=WORDS_GROUP)
         # Closing stops the threads that read ahead.
         with progress_bar(size, "bytes", shown=self.progress, scale=True) as bar, closing(reading):
             for group in _grouped(reading, WORDS_GROUP):

@@ -17,7 +17,7 @@ from typing import BinaryIO, TypeVar
 from longspan.errors import DocumentError, bad, unreadable, whole
 from longspan.text.files import plain, process
 from longspan.text.files.kinds import HEAD, PARSED, kind_of
-from longspan.text.files.parsed import Heading, Parsed, Refusal, too_long
+from longspan.text.files.parsed import LIMIT, Heading, Parsed, Refusal, too_long
 from longspan.text.files.process import Limits
 from longspan.text.outline import outline
 
@@ -139,7 +139,8 @@ def read(path: str | os.PathLike[str], *, limits: Limits = DEFAULT, ocr: bool | 
             size = os.fstat(file.fileno()).st_size
             if size > limits.bytes:
                 raise Refusal(
-                    f"its {size:,} bytes are more than {limits.bytes:,}", "Raise `bytes` of Limits."
+                    f"its {size:,} bytes are more than {limits.bytes:,}",
+                    LIMIT.format("--max-file-size", "bytes"),
                 )
             kind = kind_of(source, file.read(HEAD))
             if kind in PARSED:
@@ -259,7 +260,7 @@ def _check_regular(status: os.stat_result) -> None:
 def _plain(file: BinaryIO, kind: str, limits: Limits) -> Parsed:
     data = file.read(limits.bytes + 1)
     if len(data) > limits.bytes:  # some files of /proc claim to be empty
-        raise Refusal(f"it has more than {limits.bytes:,} bytes", "Raise `bytes` of Limits.")
+        raise Refusal(f"it has more than {limits.bytes:,} bytes", LIMIT.format("--max-file-size", "bytes"))
     parsed = plain.parse(data, titled=kind == "markdown")
     if len(parsed.text) > limits.characters:
         raise too_long(limits.characters)

@@ -125,5 +125,23 @@ def test_mistakes_are_told(tmp_path: Path, capsys: pytest.CaptureFixture[str], r
     with pytest.raises(InputError, match="--nq"):
         nq(tmp_path / "nowhere")
     (tmp_path / "one.json").write_text("{")
-    with pytest.raises(InputError, match="JSON"):
+    with pytest.raises(InputError, match="`one.json` must be a meeting of QMSum, but is 'JSONDecodeError"):
         qmsum(tmp_path)
+    (tmp_path / "one.json").write_text("[]")
+    with pytest.raises(InputError, match="`one.json` must be a meeting of QMSum, but is 'TypeError"):
+        qmsum(tmp_path)
+    (tmp_path / "nq.jsonl").write_text('{"question": "q"}')
+    with pytest.raises(InputError, match="`nq.jsonl` must be lines of Natural Questions"):
+        nq(tmp_path / "nq.jsonl")
+    (tmp_path / "nq.jsonl").write_text("")
+    with pytest.raises(InputError, match="`--nq` must be a file of questions .* which is empty"):
+        nq(tmp_path / "nq.jsonl")
+
+
+def test_too_few_rfcs_are_refused_before_work_begins(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], rfcs: Path
+) -> None:
+    for path in sorted(rfcs.iterdir())[:30]:
+        (tmp_path / path.name).write_bytes(path.read_bytes())
+    assert main(["eval", "search", "--rfc", str(tmp_path)]) == 2
+    assert "more than 60 RFCs that have an abstract" in capsys.readouterr().err

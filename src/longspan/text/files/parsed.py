@@ -5,6 +5,7 @@ from typing import NamedTuple
 LONGEST_TITLE = 1000
 LONGEST_HEADING = 120
 MOST_HEADINGS = 100_000
+LIMIT = "Raise {}, or {} of Limits in Python."
 USE_OCR = "Read it with OCR: --ocr, or ocr=True in Python."
 
 
@@ -41,7 +42,9 @@ class Refusal(Exception):
 
 def too_long(characters: int) -> Refusal:
     """The refusal of a file with more than `characters` of text."""
-    return Refusal(f"it holds more than {characters:,} characters", "Raise `characters` of Limits.")
+    return Refusal(
+        f"it holds more than {characters:,} characters", LIMIT.format("--max-characters", "characters")
+    )
 
 
 def as_title(text: str | None) -> str | None:

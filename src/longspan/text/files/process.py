@@ -11,7 +11,7 @@ from threading import Event, Timer
 from typing import BinaryIO
 
 from longspan.errors import bad, whole
-from longspan.text.files.parsed import Heading, Parsed, Refusal
+from longspan.text.files.parsed import LIMIT, Heading, Parsed, Refusal
 
 CHUNK = 1 << 20
 MOST = 1 << 48
@@ -79,7 +79,10 @@ def parse(kind: str, file: BinaryIO, size: int, limits: Limits, ocr: str = "") -
             timer.cancel()
             end()  # after an interrupt; a child that has answered is gone already
     if late.is_set() or process.returncode == -getattr(signal, "SIGXCPU", 0):
-        raise Refusal(f"reading it took longer than {seconds:.0f} seconds", "Raise `seconds` of Limits.")
+        raise Refusal(
+            f"reading it took longer than {seconds:.0f} seconds",
+            LIMIT.format("--max-parse-seconds", "seconds"),
+        )
     return _parsed(answer, process.returncode)
 
 
