@@ -30,10 +30,7 @@ def _home(model: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def told(capsys: pytest.CaptureFixture[str], *arguments: str, status: int = 0) -> tuple[str, str]:
-    try:
-        found = main(["summarize", *arguments])
-    except SystemExit as stop:  # argparse's own way out
-        found = int(stop.code or 0)
+    found = main(["summarize", *arguments])
     printed = capsys.readouterr()
     assert found == status, printed.err
     return printed.out, printed.err

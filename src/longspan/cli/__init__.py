@@ -58,9 +58,12 @@ def main(argv: Sequence[str] | None = None) -> int:
     if not given:
         top.print_help(sys.stderr)
         return 2
-    arguments = top.parse_args(given)
-    if arguments.quiet and arguments.verbose:
-        top.error("argument --verbose: not allowed with argument --quiet")
+    try:
+        arguments = top.parse_args(given)
+        if arguments.quiet and arguments.verbose:
+            top.error("argument --verbose: not allowed with argument --quiet")
+    except SystemExit as stop:  # argparse has told what was wrong, or printed the help
+        return int(stop.code or 0)
     terminal.set_verbosity(terminal.Verbosity(1 - arguments.quiet + arguments.verbose))
     if arguments.quiet or arguments.verbose:
         import logging
@@ -122,8 +125,6 @@ def script() -> NoReturn:
         signal.signal(signal.SIGTERM, _terminate)
     try:
         status = main()
-    except SystemExit as error:  # argparse has told what was wrong
-        status = error.code if isinstance(error.code, int) else 0
     except (KeyboardInterrupt, Terminated) as error:  # outside of a verb
         status = failed(error)
     for stream in (sys.stdout, sys.stderr):

@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from longspan.text.documents import Limits
 
 MODEL = "a folder, a name that `longspan models` lists, or a name on the hub"
-_SIZE = re.compile(r"(\d+(?:\.\d+)?) ?([KMGT]?)(i?B)?", re.IGNORECASE)
+_SIZE = re.compile(r"(\d+(?:\.\d+)?) ?([KMGT]?)(i?B|i)?", re.IGNORECASE)
 
 
 def add_model(verb: argparse.ArgumentParser) -> None:

@@ -172,7 +172,6 @@ def test_the_command_prints_rows_writes_the_page_and_tells_what_it_cannot_use(
     header, figures = capsys.readouterr().out.splitlines()
     assert header.index("first 600") == figures.index("1.000")
     assert main([*command, "--html", str(tmp_path / "nowhere" / "x.html")]) == 2
-    with pytest.raises(SystemExit, match="2"):
-        main([*command, "--limit-questions", "0"])
+    assert main([*command, "--limit-questions", "0"]) == 2
     assert main([*command[:-1], "fts6"]) == 2
     assert "--methods" in capsys.readouterr().err

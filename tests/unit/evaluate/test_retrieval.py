@@ -141,7 +141,9 @@ def test_mistakes_are_told(tmp_path: Path, capsys: pytest.CaptureFixture[str], r
 def test_too_few_rfcs_are_refused_before_work_begins(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], rfcs: Path
 ) -> None:
-    for path in sorted(rfcs.iterdir())[:30]:
-        (tmp_path / path.name).write_bytes(path.read_bytes())
-    assert main(["eval", "search", "--rfc", str(tmp_path)]) == 2
+    few = tmp_path / "few"
+    few.mkdir()
+    for path in sorted(rfcs.glob("*.txt"))[:30]:
+        (few / path.name).write_bytes(path.read_bytes())
+    assert main(["eval", "search", "--rfc", str(few)]) == 2
     assert "more than 60 RFCs that have an abstract" in capsys.readouterr().err
