@@ -143,17 +143,19 @@ def _download(
         try:
             files = select(HfApi(token=token).list_repo_files(name, revision=revision))
         except (RepositoryNotFoundError, RevisionNotFoundError) as error:
-            raise _absent(name, revision, "the hub has no such model, or not for you") from error
+            raise _absent(name, revision, "and the hub has no such model, or not for you") from error
         except Exception:  # any failure of the network, whichever library the hub uses for it
             offline = True  # what was downloaded earlier may do
     options: dict[str, Any] = {"revision": revision, "cache_dir": cache_dir, "token": token}
     try:
         folder = snapshot_download(name, local_files_only=offline, allow_patterns=files, **options)
     except LocalEntryNotFoundError as error:
-        why = "" if local else ", and the hub cannot be reached"
-        raise _absent(name, revision, f"it is not in the cache{why}") from error
+        why = (
+            "and it is not in the cache" if local else "it is not in the cache, and the hub cannot be reached"
+        )
+        raise _absent(name, revision, why) from error
     except Exception as error:
-        raise _absent(name, revision, f"the download failed ({type(error).__name__})") from error
+        raise _absent(name, revision, f"and the download failed ({type(error).__name__})") from error
     return _absolute(folder)
 
 
@@ -173,5 +175,5 @@ def _has_address(url: str) -> bool:
 def _absent(name: str, revision: str | None, reason: str) -> InputError:
     where = name if revision is None else f"{name} at {revision}"
     similar = guess(name, [DEFAULT, *(folder.name for folder in cached_models())])
-    why = f"There is no such folder, and {reason}."
+    why = f"There is no such folder, {reason}."
     return bad("model", MEANINGS, where, f"{why} {similar}".rstrip())

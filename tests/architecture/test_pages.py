@@ -1,9 +1,8 @@
 """Every block of Python in the README and the docs runs, with tiny stand-ins for models that are downloaded.
 
-On the page about extending Longspan, whole files and the lines below others are run by tests/extension, in a copy
-of the sources; what is left there is only checked for names that nothing defines. Blocks of other languages
-(`console`, `cpp`, `cmake`, `json`) and unmarked ones (commands and their output) are not run here: tests/cli runs
-commands.
+On the page about extending Longspan, whole files and the lines below others are run by tests/extension, in a
+copy of the sources; what is left there is only checked for names that nothing defines. Blocks of other
+languages (`console`, `cpp`, `cmake`, `json`) and unmarked ones (commands and their output) are not run.
 """
 
 import re

@@ -93,7 +93,7 @@ def test_a_stack_of_layers_is_explained(capsys: pytest.CaptureFixture[str]) -> N
 @pytest.mark.parametrize(
     ("pattern", "words"),
     [
-        ("windo", "must be an expression, JSON, or one of full, causal"),
+        ("windo", "`WHAT` must be a pattern of the gallery, an expression such as"),
         ("Windo(3)", "must be one of Belongs, BlockWindow"),
         ("Window(", "must be an expression, JSON, or one of"),
         ("Window(0)", "`radius` must be at least 1, but is 0"),
@@ -115,10 +115,13 @@ def test_a_pattern_that_cannot_be_read_is_refused_in_one_line(
     ("arguments", "words"),
     [
         (["draw", "window", "--length", "many"], "whole numbers with commas between"),
-        (["draw", "window", "--length", "-4"], "lengths"),
+        (["draw", "window", "--length", "-4"], "`--length` must be at least 0, but is -4"),
         (["draw", "window", "--length", "5", "--marked", "9"], "marked"),
         (["explain", "Window(8, dilation=(1, 2))", "--heads", "3"], "heads"),
-        (["explain", "Full()", "--repeat", "0"], "argument --repeat: must be a whole number from 1, but is '0'"),
+        (
+            ["explain", "Full()", "--repeat", "0"],
+            "argument --repeat: must be a whole number from 1, but is '0'",
+        ),
         (["explain", "Full()", "--size", "0"], "argument --size: must be a whole number from 1, but is '0'"),
         (["bench", "attention", "no-such-case"], "no-such-case"),
         (["bench", "attention", "--threads", "0"], "threads"),
@@ -149,3 +152,7 @@ def test_the_doctor_speaks_json(capsys: pytest.CaptureFixture[str]) -> None:
     assert list(report["backends"]) == ["native", "tiled", "dense"]
     assert report["trial"]["tiled"]["passed"]
     assert report["trial"]["dense"]["error"] < 1e-5
+
+
+def test_a_pattern_that_is_misspelled_is_guessed(capsys: pytest.CaptureFixture[str]) -> None:
+    assert complaint(capsys, "draw", "windo").endswith("but is 'windo'. Did you mean window?")

@@ -33,7 +33,9 @@ ALL = list(verbs(parser()))
 @pytest.mark.parametrize("verb", ALL, ids=lambda verb: verb.prog)
 def test_every_help_has_examples_that_parse(verb: argparse.ArgumentParser) -> None:
     text = verb.format_help()
-    examples = re.findall(r"^  .*?\b(longspan .*)$", text.partition("examples:")[2].split("\n\n")[0], re.MULTILINE)
+    examples = re.findall(
+        r"^  .*?\b(longspan .*)$", text.partition("examples:")[2].split("\n\n")[0], re.MULTILINE
+    )
     assert examples
     for example in examples:
         words = shlex.split(re.split(r" [|>] (?!Global)|(?<=bash)\)$", example)[0])[1:]

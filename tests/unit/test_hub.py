@@ -92,7 +92,9 @@ def test_without_a_network_the_cache_serves(hub: Hub) -> None:
 
 def test_what_is_neither_reachable_nor_in_the_cache_is_said_to_be_so(hub: Hub) -> None:
     hub.failure = ConnectionError("no route")
-    with pytest.raises(InputError, match=r"but is 'org/name at v1'.*not in the cache, and the hub cannot be reached"):
+    with pytest.raises(
+        InputError, match=r"but is 'org/name at v1'.*not in the cache, and the hub cannot be reached"
+    ):
         resolve("org/name", revision="v1")
     with pytest.raises(InputError, match=r"There is no such folder, and it is not in the cache\.$"):
         resolve("org/name", local_files_only=True)
@@ -120,7 +122,9 @@ def test_a_name_that_is_no_name_is_refused(name: str) -> None:
         resolve(name)
 
 
-@pytest.mark.parametrize("name", ["../x", "/absent", "~nobody/x", "./my-model", Path("my-model"), Path("a/b")])
+@pytest.mark.parametrize(
+    "name", ["../x", "/absent", "~nobody/x", "./my-model", Path("my-model"), Path("a/b")]
+)
 def test_a_path_is_only_a_folder_never_a_name(name: str | Path, hub: Hub) -> None:
     with pytest.raises(InputError, match="`model` must be a folder that exists, but is '"):
         resolve(name)
@@ -215,13 +219,17 @@ def test_a_folder_that_is_called_as_the_built_in_model_is_not_the_default(
 
 @pytest.mark.parametrize(("typo", "meant"), [("defualt", "default"), ("my-modle", "my-model")])
 def test_a_typo_is_told_what_may_have_been_meant(typo: str, meant: str, hub: Hub) -> None:
-    with pytest.raises(InputError, match=f"but is '{typo}'. There is no such folder, and .* Did you mean {meant}?"):
+    with pytest.raises(
+        InputError, match=f"but is '{typo}'. There is no such folder, .* Did you mean {meant}?"
+    ):
         resolve(typo, local_files_only=True)
 
 
 def test_a_model_that_the_hub_does_not_have_is_said_to_be_so(hub: Hub) -> None:
     hub.failure = RepositoryNotFoundError("404", response=MagicMock())
-    with pytest.raises(InputError, match=r"but is 'org/name'. .* and the hub has no such model, or not for you"):
+    with pytest.raises(
+        InputError, match=r"but is 'org/name'. .* and the hub has no such model, or not for you"
+    ):
         resolve("org/name")
 
 

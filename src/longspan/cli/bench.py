@@ -55,5 +55,7 @@ def run(arguments: argparse.Namespace) -> int:
     if arguments.short and any(options[name] for name in extras):
         listed = "cases, --json and --plot" if "plot" in extras else "cases and --json"
         raise bad("--short", f"given without {listed}", True, "It only prints a table.")
+    if getattr(arguments, "plot", None) and arguments.names:
+        raise bad("--plot", "given without cases", str(arguments.plot), "It draws time against length.")
     import_module(f"longspan.bench.{arguments.subject}").run(**options)
     return 0

@@ -16,7 +16,7 @@ DOCUMENTS = "files and folders; - is standard input"
 Failures = list[dict[str, str]]
 
 
-def files(paths: list[str], failed: Failures) -> list[Path]:
+def files(paths: list[str], failed: Failures, *, ocr: bool) -> list[Path]:
     """The files, and those in the folders; what cannot be looked into is added to `failed`."""
     from longspan.search.update import listed
     from longspan.text.walk import walk
@@ -26,6 +26,7 @@ def files(paths: list[str], failed: Failures) -> list[Path]:
     found = [Path(STANDARD_INPUT)] if STANDARD_INPUT in paths else []
     found += walk(
         listed(named),
+        pictures=ocr,
         skipped=lambda path, reason: detail(f"{path}: skipped, {reason}"),
         failed=lambda path, reason: fail(failed, path, reason),
     )
@@ -34,7 +35,7 @@ def files(paths: list[str], failed: Failures) -> list[Path]:
     return found
 
 
-def text_of(path: Path, failed: Failures, limits: "Limits") -> str | None:
+def text_of(path: Path, failed: Failures, limits: "Limits", *, ocr: bool) -> str | None:
     """The text of a file or of standard input; None for a file that cannot be read, added to `failed`."""
     from longspan.errors import LongspanError
     from longspan.text.documents import read, read_stream
@@ -42,7 +43,7 @@ def text_of(path: Path, failed: Failures, limits: "Limits") -> str | None:
     try:
         if str(path) == STANDARD_INPUT:
             return read_stream(sys.stdin.buffer, limits=limits).text
-        return read(path, limits=limits).text
+        return read(path, limits=limits, ocr=ocr).text
     except (LongspanError, OSError) as error:
         fail(failed, path, getattr(error, "strerror", None) or str(error))
         return None

@@ -8,11 +8,13 @@ from typing import TYPE_CHECKING
 from longspan.cli.options import check_file, check_folder, count
 from longspan.cli.parsing import Verb
 from longspan.cli.terminal import is_quiet
-from longspan.errors import bad, missing
+from longspan.errors import bad, missing, whole
 
 if TYPE_CHECKING:
     from longspan.layout import Layout
 
+MOST_DRAWN, MOST_EXPLAINED = 2**13, 2**24
+"""Tokens."""
 ENDINGS = {"text": "txt", "svg": "svg"}
 FORMS = "a name from the gallery, an expression such as 'Window(256) | GlobalTokens()', or JSON"
 MODELS = "a model: a folder, a name on the hub, or a preset such as longformer-base or default"
@@ -95,6 +97,13 @@ def _rates(text: str) -> float | tuple[float, float]:
     raise argparse.ArgumentTypeError(f"must be one number or two with a comma between, but is {text!r}")
 
 
+def _check_length(lengths: list[int] | None, most: int, repair: str = "") -> None:
+    """Refuse documents that would take hours, before anything is computed for them."""
+    for length in [*(lengths or ()), sum(lengths or ())]:
+        if whole("--length", length, 0) > most:
+            raise bad("--length", f"at most {most}", length, repair)
+
+
 def _layout(lengths: list[int], marked: list[int] | None) -> "Layout":
     from longspan.layout import Layout
 
@@ -103,11 +112,15 @@ def _layout(lengths: list[int], marked: list[int] | None) -> "Layout":
 
 def draw(arguments: argparse.Namespace) -> int:
     """Print or save the pictures."""
-    from longspan.cli.expression import is_model
+    from longspan.cli.expression import is_model, pattern
     from longspan.patterns import gallery
 
     known = gallery()
     names = list(dict.fromkeys(arguments.what or known))
+    for text in names:
+        if not is_model(text):
+            pattern(text)
+    _check_length(arguments.length, MOST_DRAWN, "Draw a shorter document.")
     if arguments.out is None and arguments.style == "svg" and len(names) > 1:
         raise missing("--out", "a folder for several SVG pictures", "Name one pattern to print it.")
     if arguments.out is not None:
@@ -155,6 +168,7 @@ def explain(arguments: argparse.Namespace) -> int:
     from longspan.engine.plan import plan
     from longspan.inspect.report import explain as report_on
 
+    _check_length(arguments.length, MOST_EXPLAINED)
     options = {"heads": arguments.heads, "head_size": arguments.size, "gflops": arguments.gflops}
     if any(is_model(text) for text in arguments.what):
         if len(arguments.what) > 1:

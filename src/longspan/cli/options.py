@@ -21,6 +21,11 @@ def add_model(verb: argparse.ArgumentParser) -> None:
     verb.add_argument("--model", metavar="MODEL", default="default", help=help_)
 
 
+def add_ocr(verb: argparse.ArgumentParser) -> None:
+    """Declare --ocr."""
+    verb.add_argument("--ocr", action="store_true", help="read scanned pages and pictures by tesseract")
+
+
 def add_limits(verb: argparse.ArgumentParser) -> None:
     """Declare what one file may cost."""
     group = verb.add_argument_group("limits", "A file that needs more is not read.")

@@ -125,16 +125,16 @@ def test_mistakes_are_told(tmp_path: Path, capsys: pytest.CaptureFixture[str], r
     with pytest.raises(InputError, match="--nq"):
         nq(tmp_path / "nowhere")
     (tmp_path / "one.json").write_text("{")
-    with pytest.raises(InputError, match="`one.json` must be a meeting of QMSum, but is 'JSONDecodeError"):
+    with pytest.raises(InputError, match=r"`one.json` must be a meeting of QMSum, but is 'JSONDecodeError"):
         qmsum(tmp_path)
     (tmp_path / "one.json").write_text("[]")
-    with pytest.raises(InputError, match="`one.json` must be a meeting of QMSum, but is 'TypeError"):
+    with pytest.raises(InputError, match=r"`one.json` must be a meeting of QMSum, but is 'TypeError"):
         qmsum(tmp_path)
     (tmp_path / "nq.jsonl").write_text('{"question": "q"}')
-    with pytest.raises(InputError, match="`nq.jsonl` must be lines of Natural Questions"):
+    with pytest.raises(InputError, match=r"`nq.jsonl` must be lines of Natural Questions"):
         nq(tmp_path / "nq.jsonl")
     (tmp_path / "nq.jsonl").write_text("")
-    with pytest.raises(InputError, match="`--nq` must be a file of questions .* which is empty"):
+    with pytest.raises(InputError, match=r"`--nq` must be a file of questions .* which is empty"):
         nq(tmp_path / "nq.jsonl")
 
 
