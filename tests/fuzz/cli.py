@@ -17,6 +17,7 @@ import tempfile
 import time
 from collections.abc import Sequence
 from pathlib import Path
+from unittest.mock import Mock, patch
 
 SECONDS = 30.0
 MEMORY = 6 << 30
@@ -228,24 +229,23 @@ def prepare(folder: Path) -> Path:
     import torch
 
     torch.set_num_threads(1)
-    import longspan.builtin
-    import longspan.hub
     import longspan.lengthening.lengthen
     import longspan.reader
-    import longspan.search.index
+    import longspan.search.index  # noqa: F401
     from longspan.errors import LongspanError
     from unit.search.folders import tiny
 
-    def offline() -> Path:
-        raise LongspanError("There is no network.")
-
-    model = folder / "model"
+    model, offline = folder / "model", LongspanError("There is no network.")
     tiny().save(model)
-    os.environ["HF_HUB_OFFLINE"] = "1"
-    longspan.hub.builtin_folder = lambda: model
-    longspan.hub._has_address = lambda address: False
-    longspan.builtin.pull = longspan.builtin.short_folder = offline
-    longspan.builtin.ensure = longspan.reader.ensure = lambda name, local_files_only=False: None
+    for name, stand_in in {
+        "hub.builtin_folder": lambda: model,
+        "hub._has_address": lambda url: False,
+        "builtin.pull": Mock(side_effect=offline),
+        "builtin.short_folder": Mock(side_effect=offline),
+        "builtin.ensure": Mock(),
+        "reader.ensure": Mock(),
+    }.items():
+        patch(f"longspan.{name}", stand_in).start()
     return model
 
 

@@ -72,8 +72,8 @@ def _write(path: Path, table: "Matrix") -> None:
 
     data, target = BytesIO(), Path(os.path.realpath(path))  # a link stays one
     np.save(data, table)
-    if target.exists() and not target.is_file():
-        target.write_bytes(data.getvalue())
+    if path.exists() and not path.is_file():
+        path.write_bytes(data.getvalue())
         return
     temporary = target.with_name(f".{target.name}.{os.getpid()}")
     try:

@@ -92,6 +92,10 @@ def check_file(option: str, path: Path) -> Path:
     path = path.expanduser()
     if path.is_dir():
         raise bad(option, "a file, not a folder", str(path))
+    if path.is_fifo() and not path.is_relative_to(
+        "/dev"
+    ):  # would wait for a reader, forever if there is none
+        raise bad(option, "a file, not a named pipe", str(path), "Write to /dev/stdout to use a pipe.")
     if not path.absolute().parent.is_dir():
         raise bad(option, "a file in a folder that exists", str(path), f"Make {path.parent} first.")
     if not os.access(path if path.exists() else path.absolute().parent, os.W_OK):

@@ -22,10 +22,10 @@ class Verb(argparse.ArgumentParser):
     "Options whose number may be left out, and what it is then; a path behind them is no number."
     _entered = False
 
-    def __init__(self, *args: Any, examples: Sequence[str] = (), epilog: str = "", **options: Any) -> None:
+    def __init__(self, *, examples: Sequence[str] = (), epilog: str = "", **options: Any) -> None:
         shown = "\n".join(["examples:", *(f"  {example}" for example in examples)]) if examples else ""
         text = "\n\n".join(filter(None, (shown, epilog)))
-        super().__init__(*args, epilog=text, formatter_class=argparse.RawDescriptionHelpFormatter, **options)
+        super().__init__(epilog=text, formatter_class=argparse.RawDescriptionHelpFormatter, **options)
         # Left out means unchanged, since the option may stand before the verb, too.
         for flags, help_ in (
             (("-q", "--quiet"), "say only what is wrong"),
