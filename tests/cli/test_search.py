@@ -14,6 +14,7 @@ import torch
 from longspan import builtin
 from longspan.cli import main
 from longspan.hub import builtin_folder
+from longspan.search.library import model_name
 from longspan.search.results import HitDict
 from unit.search.folders import filled, tiny
 from unit.tasks.tiny import VOCABULARY, reader
@@ -292,3 +293,11 @@ def test_limits_hold_for_an_index(capsys: pytest.CaptureFixture[str]) -> None:
         _, err = told(capsys, *verb, "docs", "--model", "model", "--max-file-size", "20kB", status=3)
         assert "Raise --max-file-size, or bytes of Limits in Python." in err
     assert "1 added" in told(capsys, "index", "docs", "--model", "model")[0]
+
+
+def test_a_folder_called_default_is_not_the_default_model(capsys: pytest.CaptureFixture[str]) -> None:
+    Path("default").mkdir()
+    assert model_name("default") == "default"
+    assert model_name("./default") == str(Path("default").absolute())
+    _, err = told(capsys, "index", "docs", "--model", "./default", status=4)
+    assert "config.json" in err

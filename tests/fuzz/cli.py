@@ -277,9 +277,9 @@ def case(line: list[str], folder: Path, model: Path) -> str:
 
 def campaign(seconds: float, seed: int, only: int | None = None) -> int:
     """Run cases one after the other in this process; the number of cases."""
-    failures, number, began = list[str](), 0, time.monotonic()
+    failures, number = list[str](), 0
     with tempfile.TemporaryDirectory() as place:
-        model = prepare(Path(place))
+        model, began = prepare(Path(place)), time.monotonic()
         while time.monotonic() - began < seconds if only is None else number <= only:
             line = arguments(random.Random(f"{seed} {number}"))
             if only in (None, number) and (problem := case(line, Path(place), model)):

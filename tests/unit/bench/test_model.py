@@ -216,8 +216,8 @@ def test_the_short_table_has_a_row_for_each_side() -> None:
     ("arguments", "complaint"),
     [
         (["no-such-case"], "`case` must be one of longformer, bigbird, documents"),
-        (["--threads", "0"], "`threads` must be at least 1"),
-        (["--rounds", "0"], "`rounds` must be at least 1"),
+        (["--threads", "0"], "argument --threads: must be a whole number from 1, but is '0'"),
+        (["--rounds", "0"], "argument --rounds: must be a whole number from 1, but is '0'"),
         (["--short", "long"], "`--short` must be given without cases and --json"),
     ],
 )
