@@ -59,12 +59,9 @@ def load(
     or names the classes of a new head; `tokenizer` is one, or its folder, if the model's folder has none.
     precision="int8" makes the linear layers so, for reading on a CPU. `options` are those of the Reader.
     """
-    if precision not in (None, "int8"):
-        raise bad("precision", "None or 'int8'", precision, "Use dtype= for floating-point types.")
     Options().but(**options)  # a mistake is an error before anything is downloaded
+    _check(precision, tokenizer)
     place = _device(device)
-    if not isinstance(tokenizer, Tokenizer | str | os.PathLike | None):
-        raise bad("tokenizer", "longspan's Tokenizer, or a folder", type(tokenizer).__name__, SAVE_IT)
     ensure(model, local_files_only=local_files_only)
     loaded = load_model(
         model,
@@ -256,6 +253,13 @@ class Reader(Embedder):
         if verb is not None:
             return verb(*inputs, **options)
         return TASKS[self.task].run(self._pipeline(self.task), *inputs, **options)
+
+
+def _check(precision: object, tokenizer: object) -> None:
+    if precision not in (None, "int8"):
+        raise bad("precision", "None or 'int8'", precision, "Use dtype= for floating-point types.")
+    if not isinstance(tokenizer, Tokenizer | str | os.PathLike | None):
+        raise bad("tokenizer", "longspan's Tokenizer, or a folder", type(tokenizer).__name__, SAVE_IT)
 
 
 def _device(device: str | torch.device | None) -> torch.device | None:

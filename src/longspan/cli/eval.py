@@ -18,7 +18,6 @@ from longspan.cli.options import (
 )
 from longspan.cli.parsing import Verb
 from longspan.errors import InputError, bad
-from longspan.hub import DEFAULT
 
 if TYPE_CHECKING:
     from longspan.evaluate.answers import Outcome
@@ -104,6 +103,8 @@ def _check(arguments: argparse.Namespace) -> None:
         arguments.index = check_folder("--index", arguments.index).absolute()
     if arguments.rerank and not arguments.questions:
         raise bad("--rerank", "given with --questions", arguments.rerank)
+    from longspan.hub import DEFAULT
+
     for name, usual in ((arguments.model, DEFAULT), (arguments.short, "short"), (arguments.rerank, None)):
         if name != usual:  # the built-in model is fetched if a row needs it
             check_model(name)

@@ -20,7 +20,7 @@ def add_to(verbs: "argparse._SubParsersAction[Verb]") -> None:
         help="make a short encoder read long documents",
         examples=[
             "longspan lengthen FacebookAI/roberta-base --to 4096 --radius 256 --out roberta-4096",
-            "longspan lengthen ./my-model --pattern bigbird --block 64",
+            "longspan lengthen ./my-model --radius 128",
             "longspan lengthen --options",
         ],
     )

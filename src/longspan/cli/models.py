@@ -13,7 +13,7 @@ def add_to(verbs: "argparse._SubParsersAction[Verb]") -> None:
     pulling = verbs.add_parser(
         "pull",
         help="fetch a model, to work offline afterwards",
-        examples=["longspan pull", "longspan pull allenai/led-base-16384"],
+        examples=["longspan pull", "longspan pull org/model"],
     )
     meaning = "a name on the hub (default: the built-in model)"
     pulling.add_argument("model", nargs="?", default="default", metavar="MODEL", help=meaning)
