@@ -14,7 +14,7 @@ from longspan.errors import bad, one_of
 from longspan.families.task_model import TaskModel
 from longspan.formats.atomic import as_json, replaced_files
 from longspan.nn.quantized import is_quantized
-from longspan.pipeline.inputs import prompts_by_name
+from longspan.pipeline.inputs import prompts_by_name, string
 from longspan.pipeline.options import Options, ReadingOptions
 from longspan.pipeline.run import Pipeline, Results
 from longspan.shapes import Matrix, Vector
@@ -227,6 +227,10 @@ class Embedder:
 
     def _prompt(self, prompt: str | None, name: str | None) -> str:
         if prompt is not None:
-            return prompt
+            return string("prompt", prompt)
         name = self.default_prompt_name if name is None else name
+        if name is not None and not self.prompts:
+            raise bad(
+                "prompt_name", "left out, as the model has no prompts", name, "Give the text as prompt=."
+            )
         return "" if name is None else self.prompts[one_of("prompt_name", name, self.prompts)]

@@ -37,6 +37,15 @@ def bad(name: str, requirement: str, value: object, repair: str = "") -> InputEr
     return InputError(f"{sentence} {repair}".rstrip())
 
 
+def missing(name: str, requirement: str, repair: str = "") -> InputError:
+    """The error for a value that was not given, to be raised by the caller.
+
+    >>> str(missing("QUERY", "a question", "As in: longspan search 'who pays?'"))
+    "`QUERY` is missing: it must be a question. As in: longspan search 'who pays?'"
+    """
+    return InputError(f"`{name}` is missing: it must be {requirement}. {repair}".rstrip())
+
+
 def refused(file: object, reason: str, repair: str = "") -> CheckpointError:
     """The error for a file that is not loaded, to be raised by the caller.
 
@@ -53,6 +62,16 @@ def unreadable(file: object, reason: str, repair: str = "") -> DocumentError:
     '`report.pdf` cannot be read: it is encrypted. Save it without a password.'
     """
     return DocumentError(f"`{file}` cannot be read: {reason}. {repair}".rstrip())
+
+
+def no_tensor(name: str, value: object) -> InputError:
+    """The error for a list or another value in place of a tensor, to be raised by the caller.
+
+    >>> str(no_tensor("labels", [0, 1]))
+    "`labels` must be a tensor, but is a 'list'. Make it one with torch.tensor(labels)."
+    """
+    kind = type(value).__name__
+    return InputError(f"`{name}` must be a tensor, but is a {kind!r}. Make it one with torch.tensor({name}).")
 
 
 def guess(name: object, names: Iterable[str]) -> str:

@@ -34,8 +34,8 @@ SelectFiles = Callable[[Iterable[str]], list[str]]
 def cache_folder() -> Path:
     """Where models and indexes are kept: $LONGSPAN_CACHE, else longspan in $XDG_CACHE_HOME or ~/.cache."""
     if folder := os.environ.get("LONGSPAN_CACHE"):
-        return Path(folder).expanduser()
-    return Path(os.environ.get("XDG_CACHE_HOME") or "~/.cache").expanduser() / "longspan"
+        return _absolute(folder)
+    return _absolute(os.environ.get("XDG_CACHE_HOME") or "~/.cache") / "longspan"
 
 
 def cached_models() -> list[Path]:
@@ -52,11 +52,26 @@ def builtin_folder() -> Path | None:
 
 
 def local_folder(name: str | Path) -> Path | None:
-    """The folder of that path, else the model of that name in the cache, else None."""
-    folder = Path(os.path.expanduser(name))
-    if str(name) and folder.is_dir():
+    """The folder that a model's name means on this machine, if there is one; the path is absolute.
+
+    "default" is the built-in model, also where a folder is called so: write "./default" for that one. Else a
+    folder comes before a model in the cache, and a Path is always a folder.
+    """
+    if name == DEFAULT:
+        return builtin_folder()
+    folder = _absolute(name)
+    if str(name) and os.path.isdir(folder):
         return folder
-    return next((kept for kept in cached_models() if kept.name == str(name)), None)
+    return None if _is_path(name) else next((kept for kept in cached_models() if kept.name == name), None)
+
+
+def _absolute(path: str | Path) -> Path:
+    return Path(os.path.abspath(os.path.expanduser(path)))
+
+
+def _is_path(name: str | Path) -> bool:
+    """Whether a name can only mean a folder."""
+    return isinstance(name, os.PathLike) or name.startswith(("/", "~", "./", "../")) or name in (".", "..")
 
 
 def resolve(
@@ -69,22 +84,25 @@ def resolve(
     trust_remote_code: bool = False,
     files: SelectFiles | None = None,
 ) -> Path:
-    """The folder of a model: a path, "default", a name in the cache, or a name on the hub, first to last.
+    """The absolute folder of a model: the built-in one, a path, a name in the cache or on the hub.
 
-    A model on the hub is downloaded; `files` selects which of its files, `data_files` if None. The built-in
-    model is not fetched here, but by `longspan.builtin.ensure`.
+    The first that fits is taken, as `local_folder` says; a name that begins with "./" is a path. A model on
+    the hub is downloaded; `files` selects which of its files, `data_files` if None. The built-in model is not
+    fetched here, but by `longspan.builtin.ensure`.
     """
     if trust_remote_code is not False:
         raise bad("trust_remote_code", "False", trust_remote_code, "Longspan runs no code of a checkpoint.")
     if not isinstance(name, str | os.PathLike):
         raise bad("model", MEANINGS, name)
-    folder, name = local_folder(name), str(name)
-    if folder is None and name == DEFAULT and (folder := builtin_folder()) is None:
-        raise bad("model", "in the cache", name, "Fetch the built-in model with `longspan pull`.")
-    if folder is not None:
+    if (folder := local_folder(name)) is not None:
         return folder
-    if Path(os.path.expanduser(name)).is_file():
-        raise bad("model", MEANINGS, name, "Give the folder that the file is in.")
+    if name == DEFAULT:
+        raise bad("model", "in the cache", name, "Fetch the built-in model with `longspan pull`.")
+    if os.path.isfile(_absolute(name)):
+        raise bad("model", MEANINGS, str(name), "Give the folder that the file is in.")
+    if _is_path(name):
+        raise bad("model", "a folder that exists", str(name))
+    name = str(name)
     if not _NAME.fullmatch(name):
         raise bad("model", MEANINGS, name)
     if revision is not None and not _REVISION.fullmatch(revision):
@@ -125,18 +143,20 @@ def _download(
         try:
             files = select(HfApi(token=token).list_repo_files(name, revision=revision))
         except (RepositoryNotFoundError, RevisionNotFoundError) as error:
-            raise _absent(name, revision, "the hub has no such model, or not for you") from error
+            raise _absent(name, revision, "and the hub has no such model, or not for you") from error
         except Exception:  # any failure of the network, whichever library the hub uses for it
             offline = True  # what was downloaded earlier may do
     options: dict[str, Any] = {"revision": revision, "cache_dir": cache_dir, "token": token}
     try:
         folder = snapshot_download(name, local_files_only=offline, allow_patterns=files, **options)
     except LocalEntryNotFoundError as error:
-        why = "" if local else ", and the hub cannot be reached"
-        raise _absent(name, revision, f"it is not in the cache{why}") from error
+        why = (
+            "and it is not in the cache" if local else "it is not in the cache, and the hub cannot be reached"
+        )
+        raise _absent(name, revision, why) from error
     except Exception as error:
-        raise _absent(name, revision, f"the download failed ({type(error).__name__})") from error
-    return Path(folder)
+        raise _absent(name, revision, f"and the download failed ({type(error).__name__})") from error
+    return _absolute(folder)
 
 
 def _has_address(url: str) -> bool:
@@ -155,4 +175,5 @@ def _has_address(url: str) -> bool:
 def _absent(name: str, revision: str | None, reason: str) -> InputError:
     where = name if revision is None else f"{name} at {revision}"
     similar = guess(name, [DEFAULT, *(folder.name for folder in cached_models())])
-    return bad("model", f"a folder or a model within reach ({reason})", where, similar or "Check the name.")
+    why = f"There is no such folder, {reason}."
+    return bad("model", MEANINGS, where, f"{why} {similar}".rstrip())

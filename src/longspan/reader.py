@@ -1,5 +1,6 @@
 """Reader: a model, its tokenizer and a task, so that text goes in and answers come out."""
 
+import os
 from collections.abc import Iterable, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from pathlib import Path
@@ -31,13 +32,14 @@ from longspan.tasks.summarize import GenerationOptions, OnText, Summary
 from longspan.tasks.tag import Entity, TagOptions
 from longspan.text.tokenizer import Tokenizer
 
+SAVE_IT = "Save a tokenizer of transformers with save_pretrained(folder), and give the folder."
 Text = str | TextPair
 Questions = str | Iterable[str | Question]
 Texts = str | Iterable[str] | None
 
 
 def load(
-    folder_or_name: str | Path,
+    model: str | Path,
     task: str | None = None,
     *,
     device: str | torch.device | None = None,
@@ -55,18 +57,19 @@ def load(
 ) -> "Reader":
     """A Reader for a folder or a model of the Hugging Face hub, downloaded as data: none of its code is run.
 
-    "default" is the built-in model, which is fetched and lengthened when it is first needed. `task` is a verb
-    of the Reader, or what Hugging Face calls it; None is what the model was made for. `labels` counts or
-    names the classes of a new head; `tokenizer` is one, or its folder, if the model's folder has none.
+    "default" is the built-in model, which is fetched and lengthened when it is first needed; else `model` is
+    a folder if it exists, a name that `longspan models` lists, or a name on the hub, in this order. `task` is
+    a verb of the Reader, or what Hugging Face calls it; None is what the model was made for. `labels` counts
+    or names the classes of a new head; `tokenizer` is one, or its folder, if the model's folder has none.
     precision="int8" makes the linear layers so, for reading on a CPU. `options` are those of the Reader.
     """
-    if precision not in (None, "int8"):
-        raise bad("precision", "None or 'int8'", precision, "Use dtype= for floating-point types.")
-    Options().but(**options)  # a misspelled option is an error before anything is downloaded
-    ensure(folder_or_name, local_files_only=local_files_only)
-    with _one_save(folder_or_name):
+    Options().but(**options)  # a mistake is an error before anything is downloaded
+    _check(precision, tokenizer)
+    place = _device(device)
+    ensure(model, local_files_only=local_files_only)
+    with _one_save(model):
         loaded = load_model(
-            folder_or_name,
+            model,
             None if task is None else task_named(task).name,
             labels=labels,
             dtype=dtype,
@@ -81,12 +84,13 @@ def load(
         generation = _stated(loaded.folder, GENERATION) if loaded.model.backbone.config.has_decoder else {}
         words = _tokenizer(loaded.folder if tokenizer is None else tokenizer, loaded.model.config.vocab_size)
     for note in (*loaded.notes, *_unfollowed(loaded, generation)):
-        log.warning("%s: %s", folder_or_name, note)
-    model = loaded.model if device is None else loaded.model.to(device)
+        log.warning("%s: %s", model, note)
+    if place is not None:
+        loaded.model.to(place)
     if precision == "int8":
-        quantize(model)
+        quantize(loaded.model)
     return Reader(
-        model,
+        loaded.model,
         words,
         labels=loaded.labels,
         problem=loaded.problem,
@@ -269,6 +273,27 @@ def _unfollowed(loaded: LoadedModel, generation: dict[str, Any]) -> list[str]:
     settings = summarize.unfollowed(loaded.config, generation) if writes else {}
     named = ", ".join(f"{name}={value!r:.80}" for name, value in settings.items())
     return [f"Longspan has no such generation settings, so they have no effect: {named}."] if named else []
+
+
+def _check(precision: object, tokenizer: object) -> None:
+    if precision not in (None, "int8"):
+        raise bad("precision", "None or 'int8'", precision, "Use dtype= for floating-point types.")
+    if not isinstance(tokenizer, Tokenizer | str | os.PathLike | None):
+        raise bad("tokenizer", "longspan's Tokenizer, or a folder", type(tokenizer).__name__, SAVE_IT)
+
+
+def _device(device: str | torch.device | None) -> torch.device | None:
+    """The device, if this machine has it."""
+    if device is None:
+        return None
+    try:
+        place = torch.device(device)
+        torch.empty(0, device=place)
+    except (RuntimeError, TypeError, AssertionError) as error:  # AssertionError: torch has no CUDA at all
+        reason = str(error).partition("\n")[0].rstrip(".")
+        requirement = 'a device that torch has here, such as "cpu"'
+        raise bad("device", requirement, str(device), f"torch says: {reason}.") from None
+    return place
 
 
 def _stated(folder: Path, name: str) -> dict[str, Any]:

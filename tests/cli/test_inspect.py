@@ -100,8 +100,8 @@ def test_a_folder_with_a_config_is_enough(capsys: pytest.CaptureFixture[str], tm
 @pytest.mark.parametrize(
     ("arguments", "words"),
     [
-        (["draw", "longformer-bas"], "or a model: a folder with config.json"),
-        (["explain", "nothing"], "must be an expression, JSON, or one of full"),
+        (["draw", "longformer-bas"], "Did you mean longformer-base?"),
+        (["explain", "nothing"], "`longspan draw` shows the gallery."),
         (["explain", "./no/such/folder"], "must be a folder with config.json"),
         (["explain", "bert-base", "--length", "100,200"], "`--length` must be one number for a model"),
         (["explain", "bert-base", "--length", "0"], "`length` must be at least 1"),
@@ -112,7 +112,10 @@ def test_a_folder_with_a_config_is_enough(capsys: pytest.CaptureFixture[str], tm
         (["explain", "bert-base", "--gflops", "1,2,3"], "one number or two with a comma between"),
         (["explain", "bert-base", "--gflops", "0"], "`gflops` must be more than 0"),
         (["draw", "longformer-base", "--length", "50", "--marked", "99"], "marked"),
-        (["draw", "default", "--length", "20000"], "Draw a shorter document"),
+        (
+            ["draw", "default", "--length", "20000"],
+            "`--length` must be at most 8192, but is 20000. Draw a shorter document.",
+        ),
     ],
 )
 def test_a_mistake_is_told_in_one_line(

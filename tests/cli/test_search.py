@@ -15,6 +15,7 @@ from longspan import builtin
 from longspan.cli import main
 from longspan.formats.manifest import sha256
 from longspan.hub import builtin_folder
+from longspan.search.library import model_name
 from longspan.search.results import HitDict
 from unit.search.folders import filled, tiny
 from unit.tasks.tiny import VOCABULARY, reader
@@ -159,7 +160,7 @@ def test_documents_become_rows_of_a_table(capsys: pytest.CaptureFixture[str]) ->
 @pytest.mark.parametrize(
     ("arguments", "words"),
     [
-        (["search"], "`QUERY` must be given"),
+        (["search"], "`QUERY` is missing: it must be a question"),
         (["search", "Rome"], "fill it with `longspan index PATH...`"),
         (["search", "Rome", "--index", "a b"], "a name of letters"),
         (["search", "Rome", "docs", "--context", "-1"], "`--context` must be at least 0"),
@@ -171,8 +172,14 @@ def test_documents_become_rows_of_a_table(capsys: pytest.CaptureFixture[str]) ->
         (["index"], "fill it with `longspan index PATH...`"),
         (["search", " ", "docs"], "`query` must be"),
         (["search", "Rome", "nowhere"], "nowhere"),
-        (["search", "Rome", "docs", "--mode", "fast"], "one of hybrid, dense, bm25"),
-        (["search", "Rome", "docs", "--top", "0"], "`top` must be at least 1"),
+        (
+            ["search", "Rome", "docs", "--mode", "fast"],
+            "invalid choice: 'fast' (choose from 'hybrid', 'dense', 'bm25')",
+        ),
+        (
+            ["search", "Rome", "docs", "--top", "0"],
+            "argument --top: must be a whole number from 1, but is '0'",
+        ),
         (["search", "Rome", "docs", "--index", "docs"], "an empty folder or a new one"),
     ],
 )
@@ -245,3 +252,54 @@ def test_the_built_in_model_is_taken_out_of_its_package_without_its_code(
     assert json.loads(told(capsys, "models", "--json")[0])[1]["default"]
     assert "1. docs/" in told(capsys, "search", "Rome", "docs", status=None)[0]
     assert [path for path in folder.parent.iterdir() if path.name.startswith(".new")] == []
+
+
+def test_standard_input_is_searched_and_nothing_of_it_is_kept(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    text = Path("docs/1.txt").read_bytes()
+    monkeypatch.setattr("sys.stdin", io.TextIOWrapper(io.BytesIO(text)))
+    out, _ = told(capsys, "search", "Rome", "-", "--model", "model", status=None)
+    assert "1. -:" in out
+    assert not (tmp_path / "cache/indexes").exists()
+    for wrong, words in (
+        (("-", "docs"), "`PATH` must be - alone, or files and folders"),
+        (("-", "--index", "x"), "`--index` must be left out when standard input is searched"),
+        (("-", "--queries", "-"), "`--queries` must be a file when standard input is searched"),
+    ):
+        assert words in told(capsys, "search", "Rome", *wrong, status=2)[1]
+
+
+def test_a_quiet_command_says_nothing_but_results(capsys: pytest.CaptureFixture[str]) -> None:
+    out, err = told(capsys, "search", "Rome", "docs", "--model", "model", "-q", status=None)
+    assert out
+    assert err == ""
+    assert told(capsys, "index", "docs", "--model", "model", "--quiet") == ("", "")
+
+
+def test_a_model_that_there_is_not_is_told_before_files_are_read(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def read(*_: object, **__: object) -> None:
+        raise AssertionError("files were read")
+
+    monkeypatch.setattr("longspan.search.writer.read_each", read)
+    for verb in (("index",), ("search", "Rome")):
+        _, err = told(capsys, *verb, "docs", "--model", "./nowhere", status=2)
+        assert "`model` must be a folder that exists, but is './nowhere'" in err
+
+
+def test_limits_hold_for_an_index(capsys: pytest.CaptureFixture[str]) -> None:
+    Path("docs/large.txt").write_text("words " * 5000)
+    for verb in (("index",), ("search", "Rome")):
+        _, err = told(capsys, *verb, "docs", "--model", "model", "--max-file-size", "20kB", status=3)
+        assert "Raise --max-file-size, or bytes of Limits in Python." in err
+    assert "1 added" in told(capsys, "index", "docs", "--model", "model")[0]
+
+
+def test_a_folder_called_default_is_not_the_default_model(capsys: pytest.CaptureFixture[str]) -> None:
+    Path("default").mkdir()
+    assert model_name("default") == "default"
+    assert model_name("./default") == str(Path("default").absolute())
+    _, err = told(capsys, "index", "docs", "--model", "./default", status=4)
+    assert "config.json" in err

@@ -92,9 +92,11 @@ def test_without_a_network_the_cache_serves(hub: Hub) -> None:
 
 def test_what_is_neither_reachable_nor_in_the_cache_is_said_to_be_so(hub: Hub) -> None:
     hub.failure = ConnectionError("no route")
-    with pytest.raises(InputError, match=r"not in the cache, and the hub cannot be reached.*'org/name at v"):
+    with pytest.raises(
+        InputError, match=r"but is 'org/name at v1'.*not in the cache, and the hub cannot be reached"
+    ):
         resolve("org/name", revision="v1")
-    with pytest.raises(InputError, match=r"\(it is not in the cache\)"):
+    with pytest.raises(InputError, match=r"There is no such folder, and it is not in the cache\.$"):
         resolve("org/name", local_files_only=True)
 
 
@@ -111,13 +113,22 @@ def test_a_real_cache_is_found_without_a_network(tmp_path: Path) -> None:
     assert resolve("org/name", cache_dir=tmp_path, local_files_only=True) == snapshot
 
 
-NO_NAMES = ["a/b/c", "../x", "/absent", "a b", "", "~nobody/x", "a\0b", "org//", "org/", "-x", "a..b", "a--b"]
+NO_NAMES = ["a/b/c", "a b", "", "a\0b", "x" * 5000, "org//", "org/", "-x", "a..b", "a--b"]
 
 
 @pytest.mark.parametrize("name", [*NO_NAMES, "https://host/x", "C:\\x"])
 def test_a_name_that_is_no_name_is_refused(name: str) -> None:
     with pytest.raises(InputError, match=r'`model` must be a folder, "default", a name that .* but is'):
         resolve(name)
+
+
+@pytest.mark.parametrize(
+    "name", ["../x", "/absent", "~nobody/x", "./my-model", Path("my-model"), Path("a/b")]
+)
+def test_a_path_is_only_a_folder_never_a_name(name: str | Path, hub: Hub) -> None:
+    with pytest.raises(InputError, match="`model` must be a folder that exists, but is '"):
+        resolve(name)
+    assert not hub.asked
 
 
 @pytest.mark.parametrize("revision", ["../x", "/x", "a b", "", "-x"])
@@ -161,7 +172,7 @@ def test_a_folder_comes_before_the_cache_and_the_cache_before_the_hub(
     monkeypatch.chdir(tmp_path)
     assert resolve("my-model") == models / "my-model"
     (tmp_path / "my-model").mkdir()
-    assert resolve("my-model") == Path("my-model")
+    assert resolve("my-model") == tmp_path / "my-model"
     assert not hub.asked
 
 
@@ -177,10 +188,24 @@ def test_default_is_the_built_in_model(models: Path) -> None:
     assert resolve("default") == builtin_folder() == models / BUILTIN
 
 
-def test_a_folder_called_default_is_a_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_folder_called_default_is_not_taken_for_the_built_in_model(
+    models: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.chdir(tmp_path)
     (tmp_path / "default").mkdir()
-    assert resolve("default") == Path("default")
+    (models / BUILTIN).mkdir()
+    assert resolve("default") == models / BUILTIN
+    assert resolve("./default") == resolve(Path("default")) == tmp_path / "default"
+
+
+def test_a_folder_is_resolved_once_and_absolutely(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("LONGSPAN_CACHE", "cache")
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "cache" / "models" / "kept").mkdir(parents=True)
+    (tmp_path / "here").mkdir()
+    found = [resolve("here"), resolve("./here"), resolve("kept"), resolve("here/../here")]
+    monkeypatch.chdir("/")
+    assert found == [tmp_path / "here"] * 2 + [tmp_path / "cache/models/kept", tmp_path / "here"]
 
 
 def test_a_folder_that_is_called_as_the_built_in_model_is_not_the_default(
@@ -194,13 +219,17 @@ def test_a_folder_that_is_called_as_the_built_in_model_is_not_the_default(
 
 @pytest.mark.parametrize(("typo", "meant"), [("defualt", "default"), ("my-modle", "my-model")])
 def test_a_typo_is_told_what_may_have_been_meant(typo: str, meant: str, hub: Hub) -> None:
-    with pytest.raises(InputError, match=f"within reach .*, but is '{typo}'. Did you mean {meant}?"):
+    with pytest.raises(
+        InputError, match=f"but is '{typo}'. There is no such folder, .* Did you mean {meant}?"
+    ):
         resolve(typo, local_files_only=True)
 
 
 def test_a_model_that_the_hub_does_not_have_is_said_to_be_so(hub: Hub) -> None:
     hub.failure = RepositoryNotFoundError("404", response=MagicMock())
-    with pytest.raises(InputError, match=r"the hub has no such model, or not for you.*'org/name'. Check"):
+    with pytest.raises(
+        InputError, match=r"but is 'org/name'. .* and the hub has no such model, or not for you"
+    ):
         resolve("org/name")
 
 

@@ -304,6 +304,58 @@ def test_loading_tells_of_misspelt_options_and_tasks_first(tmp_path: Path) -> No
         longspan.load(tmp_path / "nowhere", "tagg")
 
 
+class Other:
+    """A tokenizer of another library."""
+
+    name_or_path = "roberta-base"
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        (
+            {"tokenizer": Other()},
+            r"`tokenizer` must be longspan's Tokenizer, or a folder, but is 'Other'. Save",
+        ),
+        ({"tokenizer": 3}, r"`tokenizer` must be longspan's Tokenizer, or a folder, but is 'int'"),
+        ({"device": "gpu"}, r"`device` must be a device that torch has here, such as \"cpu\", but is 'gpu'"),
+        ({"device": 3.5}, r"`device` must be a device that torch has here"),
+        (
+            {"device": "cuda:99"},
+            r"`device` must be a device that torch has here, .* but is 'cuda:99'. torch says",
+        ),
+        ({"task": "classify", "labels": 2.5}, r"`labels` must be a list of words, but is 2.5"),
+        ({"task": "classify", "labels": [["a"]]}, r"`labels` must be a list of words, but is \[\['a'\]\]"),
+    ],
+)
+def test_what_cannot_be_loaded_with_is_told_in_our_words(
+    options: dict[str, Any], message: str, tmp_path: Path
+) -> None:
+    reader("bert", "encode").save(tmp_path)
+    with pytest.raises(InputError, match=message):
+        longspan.load(tmp_path, **options)
+
+
+def test_a_model_without_prompts_says_so() -> None:
+    found = reader("bert", "encode")
+    with pytest.raises(
+        InputError, match=r"`prompt_name` must be left out, as the model has no prompts, but is"
+    ):
+        found.encode("a", prompt_name="query")
+    with pytest.raises(InputError, match=r"`prompt` must be a text \(str\), but is 'int'"):
+        found.encode("a", prompt=3)  # type: ignore[call-overload]
+
+
+def test_labels_of_a_loss_are_a_tensor() -> None:
+    for name, outputs in (("classify", torch.zeros(2, 3)), ("tag", torch.zeros(2, 3))):
+        with pytest.raises(
+            InputError, match=r"`labels` must be a tensor, but is a 'list'. Make it one with torch"
+        ):
+            TASKS[name].loss(outputs, [0, 1])
+    with pytest.raises(InputError, match="`right` must be a tensor"):
+        TASKS["choose"].loss(torch.zeros(2, 1), [2], [0])
+
+
 def test_a_new_head_is_told(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
     reader("bert", "encode").save(tmp_path)
     found = longspan.load(tmp_path, "ner", labels=["O", "B-X"], overflow="truncate")

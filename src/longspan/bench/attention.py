@@ -36,7 +36,7 @@ def run(
         if short:
             print(short_table(where, count))
             return
-        report = Report(where)
+        report, stopped = Report(where), None
         if plot:
             report.curves = curve_points(progress)
             plot.write_text(chart(report.curves, header(where)))
@@ -44,10 +44,12 @@ def run(
             try:
                 run_cases(report, names, count, flex=flex)
             except KeyboardInterrupt:
-                print("\nstopped; this was measured before:", file=sys.stderr)
+                stopped = KeyboardInterrupt("stopped; the table holds what was measured before.")
             print(report.table())
         if json:
             json.write_text(report.json())
+        if stopped:
+            raise stopped
 
 
 def run_cases(report: Report, names: Sequence[str], rounds: int, *, flex: bool) -> None:

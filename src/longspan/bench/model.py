@@ -37,17 +37,19 @@ def run(
     """Print the short table, or the named cases (if none is named, all but those on request)."""
     count = ROUNDS if rounds is None else whole("rounds", rounds, 1)
     with using_threads(whole("threads", threads, 1)):
-        report = Report(machine(next(iter(targets()), "none")))
+        report, stopped = Report(machine(next(iter(targets()), "none"))), None
         if short:
             print(short_table(report.machine, count, SHORT))
             return
         try:
             run_cases(report, names, count, CASE_SECONDS if rounds is None else math.inf)
         except KeyboardInterrupt:
-            print("\nstopped; this was measured before:", file=sys.stderr)
+            stopped = KeyboardInterrupt("stopped; the table holds what was measured before.")
         print(f"{report.table()}\n{runs_table(report.timings)}")
         if json:
             json.write_text(report.json())
+        if stopped:
+            raise stopped
 
 
 def run_cases(report: Report, names: Sequence[str], rounds: int, budget: float) -> None:

@@ -60,7 +60,11 @@ def _stored(raw: Raw) -> tuple[str, ...]:
 
 
 def _checked(names: Sequence[str]) -> tuple[str, ...]:
-    if isinstance(names, str) or not all(isinstance(name, str) for name in names):
+    if (
+        isinstance(names, str)
+        or not isinstance(names, Sequence)
+        or not all(isinstance(name, str) for name in names)
+    ):
         raise bad("labels", "a list of words", names)
     if not 1 <= len(names) <= MOST:
         raise bad("labels", f"1 to {MOST} names", f"{len(names)} names")

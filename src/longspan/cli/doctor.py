@@ -5,10 +5,16 @@ import json
 from collections.abc import Iterator
 from typing import Any
 
+from longspan.cli.parsing import Verb
 
-def add_to(verbs: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
+
+def add_to(verbs: "argparse._SubParsersAction[Verb]") -> None:
     """Declare the verb."""
-    verb = verbs.add_parser("doctor", help="examine this machine and this installation")
+    verb = verbs.add_parser(
+        "doctor",
+        help="examine this machine and this installation",
+        examples=["longspan doctor", "longspan doctor --json > report.json"],
+    )
     verb.add_argument("--json", action="store_true", help="print JSON")
     verb.set_defaults(run=run)
 

@@ -4,9 +4,10 @@ import ast
 import json
 from collections.abc import Callable
 
-from longspan.errors import InputError, bad
+from longspan.errors import InputError, bad, guess
 from longspan.patterns import Pattern, gallery
 
+FORMS = "a pattern of the gallery, an expression such as 'Window(256) | GlobalTokens()', JSON, or a model"
 EXAMPLE = "An expression looks like 'Window(256) | GlobalTokens()'."
 
 
@@ -18,11 +19,12 @@ def is_model(text: str) -> bool:
     """
     if text in gallery() or "(" in text or text.lstrip().startswith("{"):
         return False
-    from longspan.inspect.subject import KINDS, names_a_model
+    from longspan.families.registry import presets
+    from longspan.inspect.subject import names_a_model
 
     if not names_a_model(text):
-        forms = f"an expression, JSON, or one of {', '.join(gallery())}"
-        raise bad("pattern", f"{forms}; or a model: {KINDS}", text, EXAMPLE)
+        similar = guess(text, [*gallery(), *presets()])
+        raise bad("WHAT", FORMS, text, similar or "`longspan draw` shows the gallery.")
     return True
 
 

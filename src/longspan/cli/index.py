@@ -4,6 +4,7 @@ import argparse
 from pathlib import Path
 from typing import TYPE_CHECKING, cast
 
+from longspan.cli.options import MODEL, add_limits, check_model
 from longspan.cli.parsing import Verb
 from longspan.cli.terminal import say
 from longspan.cli.updating import agreed, confirm, fill, opened, tell, tell_report
@@ -25,7 +26,12 @@ def add_to(verbs: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None
         verbs.add_parser(
             "index",
             help="read files and folders to search them later",
-            epilog="example: longspan index docs/",
+            examples=[
+                "longspan index docs/ ~/contracts",
+                "longspan index",
+                "longspan index --show",
+                "longspan index docs/ --index ./docs.index --watch",
+            ],
         ),
     )
     verb.add_argument(
@@ -59,10 +65,9 @@ def add_to(verbs: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None
 def add_common(verb: argparse.ArgumentParser) -> None:
     """Declare the options that `index` and `search` share."""
     verb.add_argument("--index", metavar="NAME|DIR", help="another index than the default one")
-    verb.add_argument(
-        "--model", metavar="MODEL", help="a folder or a name on the hub (default: the built-in)"
-    )
+    verb.add_argument("--model", metavar="MODEL", help=f"{MODEL} (default: the built-in model)")
     verb.add_argument("--json", action="store_true", help="print JSON")
+    add_limits(verb)
 
 
 def run(arguments: argparse.Namespace) -> int:
@@ -82,6 +87,8 @@ def run(arguments: argparse.Namespace) -> int:
         raise empty(folder)
     if arguments.show:
         return catalog.show(folder, arguments.json)
+    if arguments.model is not None and not arguments.words_only:
+        check_model(arguments.model)
     _notice_others(folder)
     if arguments.rebuild and exists(folder):
         from longspan.cli.rebuild import rebuild

@@ -5,19 +5,32 @@ import json
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from longspan.errors import bad, whole
+from longspan.cli.options import check_file, check_folder, count
+from longspan.cli.parsing import Verb
+from longspan.cli.terminal import is_quiet
+from longspan.errors import bad, missing, whole
 
 if TYPE_CHECKING:
     from longspan.layout import Layout
 
+MOST_DRAWN, MOST_EXPLAINED = 2**13, 2**24
+"""Tokens."""
 ENDINGS = {"text": "txt", "svg": "svg"}
 FORMS = "a name from the gallery, an expression such as 'Window(256) | GlobalTokens()', or JSON"
 MODELS = "a model: a folder, a name on the hub, or a preset such as longformer-base or default"
 
 
-def add_to(verbs: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
+def add_to(verbs: "argparse._SubParsersAction[Verb]") -> None:
     """Declare the verbs."""
-    drawing = verbs.add_parser("draw", help="draw patterns, or all layers of a model, as text or SVG")
+    drawing = verbs.add_parser(
+        "draw",
+        help="draw patterns, or all layers of a model, as text or SVG",
+        examples=[
+            "longspan draw longformer-base",
+            "longspan draw 'Window(4) | GlobalTokens()' --length 40 --marked 0",
+            "longspan draw --svg --out pictures/",
+        ],
+    )
     drawing.add_argument(
         "what", nargs="*", metavar="WHAT", help=f"{MODELS}; or {FORMS} (default: the gallery)"
     )
@@ -28,16 +41,25 @@ def add_to(verbs: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None
     drawing.add_argument("--out", type=Path, metavar="PATH", help="a file, or a folder for several pictures")
     drawing.set_defaults(run=draw, style="text")
 
-    explaining = verbs.add_parser("explain", help="say what a model or patterns compute, reach and cost")
+    explaining = verbs.add_parser(
+        "explain",
+        help="say what a model or patterns compute, reach and cost",
+        examples=[
+            "longspan explain longformer-base --length 4096",
+            "longspan explain 'Window(256)' --repeat 12 --json",
+        ],
+    )
     explaining.add_argument(
         "what", nargs="+", metavar="WHAT", help=f"{MODELS}; or patterns, the first layer first: {FORMS}"
     )
     _add_layout(explaining, "length of each document (default: 4096, or what the model reads)")
-    explaining.add_argument("--repeat", type=int, metavar="N", help="stack the patterns N times (default: 1)")
     explaining.add_argument(
-        "--heads", type=int, metavar="N", help="heads of patterns (default: what one lists, or 12)"
+        "--repeat", type=count, metavar="N", help="stack the patterns N times (default: 1)"
     )
-    explaining.add_argument("--size", type=int, metavar="D", help="head size of patterns (default: 64)")
+    explaining.add_argument(
+        "--heads", type=count, metavar="N", help="heads of patterns (default: what one lists, or 12)"
+    )
+    explaining.add_argument("--size", type=count, metavar="D", help="head size of patterns (default: 64)")
     explaining.add_argument(
         "--gflops",
         type=_rates,
@@ -75,6 +97,13 @@ def _rates(text: str) -> float | tuple[float, float]:
     raise argparse.ArgumentTypeError(f"must be one number or two with a comma between, but is {text!r}")
 
 
+def _check_length(lengths: list[int] | None, most: int, repair: str = "") -> None:
+    """Refuse documents that would take hours, before anything is computed for them."""
+    for length in [*(lengths or ()), sum(lengths or ())]:
+        if whole("--length", length, 0) > most:
+            raise bad("--length", f"at most {most}", length, repair)
+
+
 def _layout(lengths: list[int], marked: list[int] | None) -> "Layout":
     from longspan.layout import Layout
 
@@ -83,14 +112,21 @@ def _layout(lengths: list[int], marked: list[int] | None) -> "Layout":
 
 def draw(arguments: argparse.Namespace) -> int:
     """Print or save the pictures."""
-    from longspan.cli.expression import is_model
+    from longspan.cli.expression import is_model, pattern
     from longspan.patterns import gallery
 
     known = gallery()
-    pictures = {text: _picture(text, arguments) for text in arguments.what or known}
+    names = list(dict.fromkeys(arguments.what or known))
+    for text in names:
+        if not is_model(text):
+            pattern(text)
+    _check_length(arguments.length, MOST_DRAWN, "Draw a shorter document.")
+    if arguments.out is None and arguments.style == "svg" and len(names) > 1:
+        raise missing("--out", "a folder for several SVG pictures", "Name one pattern to print it.")
+    if arguments.out is not None:
+        arguments.out = (check_file if len(names) == 1 else check_folder)("--out", arguments.out)
+    pictures = {text: _picture(text, arguments) for text in names}
     if arguments.out is None:
-        if arguments.style == "svg" and len(pictures) > 1:
-            raise bad("--out", "a folder for several SVG pictures", None, "Name one pattern to print it.")
         print("\n\n".join(f"{name}: {text}" if name in known else text for name, text in pictures.items()))
     elif len(pictures) == 1:
         _save(arguments.out, *pictures.values())
@@ -119,8 +155,11 @@ def _picture(text: str, arguments: argparse.Namespace) -> str:
 
 
 def _save(path: Path, text: str) -> None:
+    from longspan.search.results import printable
+
     path.write_text(text, encoding="utf-8")
-    print(f"wrote {path}")
+    if not is_quiet():
+        print(f"wrote {printable(str(path))}")
 
 
 def explain(arguments: argparse.Namespace) -> int:
@@ -129,6 +168,7 @@ def explain(arguments: argparse.Namespace) -> int:
     from longspan.engine.plan import plan
     from longspan.inspect.report import explain as report_on
 
+    _check_length(arguments.length, MOST_EXPLAINED)
     options = {"heads": arguments.heads, "head_size": arguments.size, "gflops": arguments.gflops}
     if any(is_model(text) for text in arguments.what):
         if len(arguments.what) > 1:
@@ -138,7 +178,7 @@ def explain(arguments: argparse.Namespace) -> int:
         report = report_on(arguments.what[0], _only(arguments.length), marked=arguments.marked, **options)
         parts = [str(report)]
     else:
-        repeat = 1 if arguments.repeat is None else whole("--repeat", arguments.repeat, 1)
+        repeat = 1 if arguments.repeat is None else arguments.repeat
         layers = [pattern(text) for text in arguments.what]
         report = report_on(layers * repeat, _layout(arguments.length or [4096], arguments.marked), **options)
         parts = [str(report)]

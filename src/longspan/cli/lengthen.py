@@ -5,22 +5,27 @@ import json
 from pathlib import Path
 from typing import Any
 
-from longspan.errors import bad
+from longspan.cli.options import MODEL, check_folder, count
+from longspan.cli.parsing import Verb
+from longspan.errors import bad, missing
 
-SOURCES = "a folder, or the name of a model on the hub"
+SOURCES = MODEL
 LENGTHS = "tokens to read (default: 4096, with a decoder 16384)"
 
 
-def add_to(verbs: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
+def add_to(verbs: "argparse._SubParsersAction[Verb]") -> None:
     """Declare the verb."""
     verb = verbs.add_parser(
         "lengthen",
         help="make a short encoder read long documents",
-        epilog="example: longspan lengthen roberta-base --to 4096 --radius 256 --out roberta-4096; "
-        "--options lists what each pattern takes",
+        examples=[
+            "longspan lengthen FacebookAI/roberta-base --to 4096 --radius 256 --out roberta-4096",
+            "longspan lengthen ./my-model --radius 128",
+            "longspan lengthen --options",
+        ],
     )
     verb.add_argument("source", nargs="?", metavar="SOURCE", help=SOURCES)
-    verb.add_argument("--to", type=int, metavar="N", help=LENGTHS)
+    verb.add_argument("--to", type=count, metavar="N", help=LENGTHS)
     verb.add_argument("--out", type=Path, metavar="DIR", help="where to write it (default: only compare)")
     verb.add_argument("--pattern", default="longformer", help="the kind of long model (default: longformer)")
     verb.add_argument("--radius", metavar="N", help="tokens seen on each side; or one number for each layer")
@@ -31,7 +36,7 @@ def add_to(verbs: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None
     verb.add_argument("--options", action="store_true", help="list the patterns and their options")
     verb.add_argument("--sif", action="store_true", help="the same as --set sif_weights=shipped")
     verb.add_argument("--positions", default="copy", help="copy (default), interpolate or random")
-    verb.add_argument("--period", type=int, metavar="N", help="copy the first N positions only")
+    verb.add_argument("--period", type=count, metavar="N", help="copy the first N positions only")
     verb.add_argument("--task", help="what it shall do (default: what the source does)")
     verb.add_argument("--force", action="store_true", help="replace a model that is there")
     verb.add_argument("--json", action="store_true", help="print JSON")
@@ -43,10 +48,12 @@ def run(arguments: argparse.Namespace) -> int:
     if arguments.options:
         return _list_options()
     if arguments.source is None:
-        raise bad("SOURCE", SOURCES, None)
+        raise missing("SOURCE", SOURCES, "--options lists what each pattern takes.")
     options: dict[str, Any] = {name: _value(text) for name, text in _pairs(arguments)}
     if arguments.sif:
         options["sif_weights"] = "shipped"
+    if arguments.out is not None:
+        arguments.out = check_folder("--out", arguments.out)
     from longspan.lengthening.lengthen import lengthen
 
     names = ("out", "pattern", "positions", "period", "task", "force")

@@ -5,14 +5,25 @@ import json
 from pathlib import Path
 from typing import Any
 
+from longspan.cli.parsing import Verb
 
-def add_to(verbs: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
+
+def add_to(verbs: "argparse._SubParsersAction[Verb]") -> None:
     """Declare the verbs."""
-    pulling = verbs.add_parser("pull", help="fetch a model, to work offline afterwards")
-    meaning = "default: the built-in model"
+    pulling = verbs.add_parser(
+        "pull",
+        help="fetch a model, to work offline afterwards",
+        examples=["longspan pull", "longspan pull org/model"],
+    )
+    meaning = "a name on the hub (default: the built-in model)"
     pulling.add_argument("model", nargs="?", default="default", metavar="MODEL", help=meaning)
     pulling.set_defaults(run=pull)
-    verb = verbs.add_parser("models", help="list the models in the cache folder")
+    verb = verbs.add_parser(
+        "models",
+        help="list the models in the cache folder",
+        description="List the models in the cache folder; --model takes each by its name.",
+        examples=["longspan models", "longspan models --json"],
+    )
     verb.add_argument("--json", action="store_true", help="print JSON")
     verb.set_defaults(run=run)
 

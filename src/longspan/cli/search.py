@@ -2,22 +2,26 @@
 
 import argparse
 import os
+import sys
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, cast
+from typing import TYPE_CHECKING
 
 from longspan.cli import terminal
 from longspan.cli.index import add_common, check_paths, empty, tell_new
+from longspan.cli.inputs import STANDARD_INPUT
+from longspan.cli.options import check_model, count, limits_of
 from longspan.cli.parsing import Verb
-from longspan.cli.terminal import say
+from longspan.cli.terminal import detail, note, say
 from longspan.cli.updating import opened, tell_problems
-from longspan.errors import bad, whole
+from longspan.errors import bad, missing, whole
 
 if TYPE_CHECKING:
     from longspan.cli.queries import Line
     from longspan.search.index import Index
     from longspan.search.request import Reply, Request
     from longspan.search.update import Report
+    from longspan.text.documents import Limits
 
 MINUTES = 10
 """How long a warm process waits for the next query."""
@@ -28,24 +32,27 @@ STOPPED = (
 )
 
 
-def add_to(verbs: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
+def add_to(verbs: "argparse._SubParsersAction[Verb]") -> None:
     """Declare the verb."""
-    verb = cast(
-        Verb,
-        verbs.add_parser(
-            "search",
-            help="find passages of documents by meaning and by words",
-            epilog='example: longspan search "who may end the contract?" contracts/',
-        ),
+    verb = verbs.add_parser(
+        "search",
+        help="find passages of documents by meaning and by words",
+        examples=[
+            'longspan search "who may end the contract?" contracts/',
+            'longspan search "rate of interest" --glob "*.pdf" --top 3',
+            'curl -s https://example.com/terms.txt | longspan search "who pays?" -',
+            "longspan search --queries questions.txt --json > answers.jsonl",
+        ],
     )
     verb.add_argument("query", nargs="?", metavar="QUERY", help="a question, a sentence or some words")
     verb.add_argument(
-        "paths", nargs="*", metavar="PATH", help="files and folders (default: all of the index)"
+        "paths", nargs="*", metavar="PATH", help="files and folders, or - (default: all of the index)"
     )
     verb.add_argument("--queries", metavar="FILE", help="many queries: one on each line, or JSON; - is stdin")
-    verb.add_argument("--top", type=int, default=5, metavar="N", help="passages to show (default: 5)")
-    verb.add_argument("--mode", default="hybrid", metavar="MODE", help="hybrid (default), dense or bm25")
-    verb.add_argument("--by", default="passage", metavar="WHAT", help="passage (default) or document")
+    verb.add_argument("--top", type=count, default=5, metavar="N", help="passages to show (default: 5)")
+    modes, kinds = ("hybrid", "dense", "bm25"), ("passage", "document")
+    verb.add_argument("--mode", default="hybrid", choices=modes, help="how (default: hybrid)")
+    verb.add_argument("--by", default="passage", choices=kinds, help="what (default: passage)")
     verb.add_argument(
         "--glob", action="append", default=[], metavar="PATTERN", help="only files such as *.pdf"
     )
@@ -78,6 +85,8 @@ def run(arguments: argparse.Namespace) -> int:
         keep.stop_all()
         if arguments.query is None and arguments.queries is None:
             return 0
+    if STANDARD_INPUT in arguments.paths:
+        return _search_input(arguments)
     request, lines = _request(arguments)
     problems = 3 if any(line.problem for line in lines) else 0
     folder, model = place(arguments.index, arguments.model), model_name(arguments.model)
@@ -92,12 +101,36 @@ def run(arguments: argparse.Namespace) -> int:
     from longspan.search.request import check
 
     check(request)
+    if request.asks_model and arguments.model is not None:
+        check_model(arguments.model)
     with opened(folder, arguments) as index:
-        reply, status = _search(index, request)
+        detail(f"index: {folder}")
+        reply, status = _search(index, request, limits_of(arguments))
     status = _finish(reply, lines, arguments, status or problems)
     if arguments.keep:
         keep.start(folder, model, arguments.keep)
     return status
+
+
+def _search_input(arguments: argparse.Namespace) -> int:
+    """Search what standard input holds, by an index that lives as long as this."""
+    if arguments.paths != [STANDARD_INPUT]:
+        raise bad("PATH", "- alone, or files and folders", " ".join(arguments.paths))
+    for option in ("index", "keep", "open"):
+        if (value := getattr(arguments, option)) is not None:
+            raise bad(f"--{option}", "left out when standard input is searched", value)
+    if arguments.queries == STANDARD_INPUT:
+        raise bad("--queries", "a file when standard input is searched", arguments.queries)
+    import shutil
+    from tempfile import TemporaryDirectory
+
+    with TemporaryDirectory() as folder:
+        document = Path(folder) / STANDARD_INPUT
+        with document.open("wb") as out:
+            shutil.copyfileobj(sys.stdin.buffer, out)
+        arguments.paths, arguments.index = [str(document)], str(Path(folder) / "index")
+        arguments.here = folder
+        return run(arguments)
 
 
 def _request(arguments: argparse.Namespace) -> "tuple[Request, list[Line]]":
@@ -119,7 +152,7 @@ def _request(arguments: argparse.Namespace) -> "tuple[Request, list[Line]]":
         if not queries:
             raise bad("--queries", "a file that holds queries", arguments.queries)
     elif arguments.query is None:
-        raise bad("QUERY", "given", None, 'As in: longspan search "who pays?" contracts/')
+        raise missing("QUERY", "a question", 'As in: longspan search "who pays?" contracts/')
     else:
         queries = [arguments.query]
     for pattern in arguments.glob:
@@ -137,17 +170,17 @@ def _request(arguments: argparse.Namespace) -> "tuple[Request, list[Line]]":
         color=terminal.color(),
         links=terminal.links(),
         width=terminal.width(),
-        here=os.getcwd(),
+        here=getattr(arguments, "here", None) or os.getcwd(),
         **{name: getattr(arguments, name) for name in names},
     ), lines
 
 
-def _search(index: "Index", request: "Request") -> "tuple[Reply, int]":
+def _search(index: "Index", request: "Request", limits: "Limits") -> "tuple[Reply, int]":
     """Bring the index up to date, let the model read, and search; the status: 0, 3 or 130."""
     from longspan.search.library import Catalog
     from longspan.search.request import answer
 
-    report, stopped = _add(index, request)
+    report, stopped = _add(index, request, limits)
     if not request.paths and not len(index):
         raise empty(index.folder)
     with Catalog(index.folder) as catalog:
@@ -162,14 +195,14 @@ def _search(index: "Index", request: "Request") -> "tuple[Reply, int]":
     return reply, 130 if stopped else 3 if failed else 0
 
 
-def _add(index: "Index", request: "Request") -> "tuple[Report | None, bool]":
+def _add(index: "Index", request: "Request", limits: "Limits") -> "tuple[Report | None, bool]":
     """Add the words of new files: what was done, None if nothing could be, and whether the user ended it."""
     from longspan.search.lock import Unwritable
 
     if not request.paths:
         return None, False
     try:
-        report = index.add(request.paths, vectors=False, wait=WAIT)
+        report = index.add(request.paths, vectors=False, progress=_progress(), wait=WAIT, limits=limits)
     except Unwritable as reason:
         say(f"{reason} What it holds so far is searched.")
         return None, False
@@ -178,8 +211,13 @@ def _add(index: "Index", request: "Request") -> "tuple[Report | None, bool]":
         return None, True
     tell_problems(index, report)
     if not request.json and (report.added or report.changed or report.moved or report.removed):
-        say(str(report))
+        note(str(report))
     return report, False
+
+
+def _progress() -> bool | None:
+    """Bars show themselves if the work takes a while, unless --quiet is given."""
+    return False if terminal.is_quiet() else None
 
 
 def _read(index: "Index", request: "Request", unread: int, report: "Report | None") -> bool:
@@ -191,9 +229,9 @@ def _read(index: "Index", request: "Request", unread: int, report: "Report | Non
         # Without the model, which takes seconds to load.
         mode = "bm25" if index.share_read else request.mode
         print(answer(index, replace(request, mode=mode)).out, end="\n\n", flush=True)
-        say(f"by words so far; the model is reading {terminal.size(unread)} (--now leaves it out).")
+        note(f"by words so far; the model is reading {terminal.size(unread)} (--now leaves it out).")
     try:
-        reading = index.embed(inside=request.paths or None, wait=WAIT)
+        reading = index.embed(inside=request.paths or None, progress=_progress(), wait=WAIT)
     except Unwritable as reason:
         say(f"{reason} What it holds so far is searched.")
     except KeyboardInterrupt:
@@ -202,7 +240,7 @@ def _read(index: "Index", request: "Request", unread: int, report: "Report | Non
     else:
         if not request.json:
             speed = reading.n_tokens / max(reading.seconds, 1e-9)
-            say(f"the model has read {reading.n_tokens:,} tokens, {speed:,.0f} in a second.")
+            note(f"the model has read {reading.n_tokens:,} tokens, {speed:,.0f} in a second.")
         if report is not None:
             for name in ("read", "n_tokens", "truncated", "seconds"):
                 setattr(report, name, getattr(report, name) + getattr(reading, name))
@@ -217,7 +255,7 @@ def _finish(reply: "Reply", lines: "list[Line]", arguments: argparse.Namespace, 
         out = "\n".join(line.as_json() if line.problem else next(answers) for line in lines)
     print(out, flush=True)
     if reply.read < 1:
-        say(f"read {int(100 * reply.read)}% by meaning; the rest by words.")
+        note(f"read {int(100 * reply.read)}% by meaning; the rest by words.")
     if rank is not None and rank <= len(reply.found):
         terminal.open_file(*reply.found[rank - 1])
     elif rank is not None:

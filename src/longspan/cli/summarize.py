@@ -4,8 +4,10 @@ import argparse
 import json
 from typing import TYPE_CHECKING, Any
 
-from longspan.cli.inputs import Failures, fail, files, report_failures, text_of
-from longspan.errors import InputError, bad
+from longspan.cli.inputs import DOCUMENTS, Failures, fail, files, report_failures, text_of
+from longspan.cli.options import MODEL, add_limits, add_ocr, check_model, limits_of
+from longspan.cli.parsing import Verb
+from longspan.errors import InputError, bad, missing
 
 if TYPE_CHECKING:
     from longspan.reader import Reader
@@ -39,17 +41,19 @@ TOKENS = {
 }
 
 
-def add_to(verbs: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
+def add_to(verbs: "argparse._SubParsersAction[Verb]") -> None:
     """Declare the verb."""
     verb = verbs.add_parser(
         "summarize",
         help="a summary of each document",
-        epilog="example: longspan summarize minutes.docx --model allenai/led-large-16384-arxiv",
+        examples=[
+            "longspan summarize minutes.docx --model allenai/led-large-16384-arxiv",
+            "longspan summarize papers/ --model ./led --max-new-tokens 200 --json",
+            "cat minutes.txt | longspan summarize - --model ./led --stream",
+        ],
     )
-    verb.add_argument("paths", nargs="+", metavar="FILE", help="files and folders; - alone is standard input")
-    verb.add_argument(
-        "--model", metavar="MODEL", help="a folder or a name on the hub: LED, BART, BigBird-Pegasus"
-    )
+    verb.add_argument("paths", nargs="+", metavar="FILE", help=DOCUMENTS)
+    verb.add_argument("--model", metavar="MODEL", help=f"LED, BART or BigBird-Pegasus: {MODEL}")
     verb.add_argument("--query", metavar="TEXT", help="what the summary is to say, put before each document")
     style = verb.add_argument_group(
         "generation", "as transformers names and means them; the default is the model's own"
@@ -66,27 +70,28 @@ def add_to(verbs: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None
     form = verb.add_mutually_exclusive_group()
     form.add_argument("--json", action="store_true", help="print JSON")
     form.add_argument("--stream", action="store_true", help="print words as soon as they are certain")
+    add_ocr(verb)
+    add_limits(verb, at_once=True)
     verb.set_defaults(run=run)
 
 
 def run(arguments: argparse.Namespace) -> int:
     """Print the summaries, each when it is written; 3 if some files could not be read or are too long."""
-    from longspan.reader import load
     from longspan.search.results import printable
 
     if arguments.model is None:
         repair = "Give a folder or a name on the hub, as in --model allenai/led-large-16384-arxiv."
-        raise bad("--model", "a model that writes summaries", None, repair)
+        raise missing("--model", "a model that writes summaries", repair)
     failed: Failures = []
-    paths = files(arguments.paths, failed)
-    reader = load(arguments.model, task="summarize")
+    paths, limits = files(arguments.paths, failed, ocr=arguments.ocr), limits_of(arguments, at_once=True)
+    reader = _load(arguments.model)
     options = _options(arguments)
     reader.summarize([], **options)  # a mistake is told before anything is read
     results: list[dict[str, Any]] = []
     for path in paths:
         heading = f"==> {printable(str(path))} <==\n" if len(paths) > 1 else ""
         heading = "\n" * bool(heading and results) + heading
-        text = text_of(path, failed)
+        text = text_of(path, failed, limits, ocr=arguments.ocr)
         if text is None:
             continue
         try:
@@ -99,6 +104,20 @@ def run(arguments: argparse.Namespace) -> int:
     if arguments.json:
         print(json.dumps({"model": arguments.model, "results": results, "failed": failed}))
     return report_failures(failed)
+
+
+def _load(model: str) -> "Reader":
+    """The model, if it is one that can write."""
+    from longspan.checkpoints.load import read_raw
+    from longspan.families.registry import read_config
+    from longspan.reader import load
+
+    folder = check_model(model)
+    _, config = read_config(read_raw(folder))
+    if not config.has_decoder:
+        repair = "LED, BART and BigBird-Pegasus do."
+        raise bad("--model", "a model that writes summaries", model, repair)
+    return load(folder, task="summarize")
 
 
 def _options(arguments: argparse.Namespace) -> dict[str, Any]:

@@ -1,10 +1,11 @@
-"""What the terminal can show, and files opened from it."""
+"""What the terminal can show, what is said to the user, and files opened from it."""
 
 import os
 import shutil
 import subprocess
 import sys
 from collections.abc import Sized
+from enum import IntEnum
 
 from longspan.errors import LongspanError
 
@@ -78,9 +79,48 @@ def counted(things: int | Sized, name: str) -> str:
     return f"{count} {name}{'s' * (count != 1)}"
 
 
+class Verbosity(IntEnum):
+    """How much is said beside the output."""
+
+    QUIET = 0
+    NORMAL = 1
+    VERBOSE = 2
+
+
+_verbosity = Verbosity.NORMAL
+
+
+def set_verbosity(verbosity: Verbosity) -> None:
+    """Choose how much this process says; there is one terminal, hence one choice."""
+    global _verbosity
+    _verbosity = verbosity
+
+
+def is_quiet() -> bool:
+    """Whether only problems are said, and no progress is shown."""
+    return _verbosity == Verbosity.QUIET
+
+
+def is_verbose() -> bool:
+    """Whether everything is said."""
+    return _verbosity == Verbosity.VERBOSE
+
+
 def say(text: str) -> None:
-    """Tell the user something that is not part of the output; what a terminal would obey is left out."""
+    """Tell the user what is wrong or must be known; what a terminal would obey is left out."""
     from longspan.search.highlight import printable
 
     clean = "\n".join(map(printable, text.split("\n")))
     print(f"longspan: {clean}", file=sys.stderr, flush=True)
+
+
+def note(text: str) -> None:
+    """Tell the user what is done, unless --quiet is given."""
+    if _verbosity >= Verbosity.NORMAL:
+        say(text)
+
+
+def detail(text: str) -> None:
+    """Tell the user what only --verbose asks for."""
+    if _verbosity >= Verbosity.VERBOSE:
+        say(text)

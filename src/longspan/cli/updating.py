@@ -6,7 +6,8 @@ import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from longspan.cli.terminal import counted, say
+from longspan.cli.options import limits_of
+from longspan.cli.terminal import counted, detail, say
 from longspan.errors import bad
 
 if TYPE_CHECKING:
@@ -32,20 +33,21 @@ def fill(index: "Index", roots: list[Path], arguments: argparse.Namespace) -> "R
         return index.add(
             roots,
             vectors=not arguments.words_only,
+            progress=False if arguments.quiet else None,
             ocr=arguments.ocr,
+            limits=limits_of(arguments),
             forget=True if arguments.yes else None,
         )
     except KeyboardInterrupt:
-        say("stopped; all but what was just being read is kept, and the next run goes on.")
-        raise
+        kept = "all but what was just being read is kept, and the next run goes on."
+        raise KeyboardInterrupt(f"stopped; {kept}") from None
 
 
 def tell_report(index: "Index", report: "Report", arguments: argparse.Namespace) -> int:
     """Say what was done, and what could not be; the status: 3 if anything could not."""
     tell_problems(index, report)
-    if getattr(arguments, "verbose", False):
-        for path, reason in report.skipped:
-            say(f"{path}: skipped, for {reason}")
+    for path, reason in report.skipped:
+        detail(f"{path}: skipped, {reason}")
     sentence = str(report)
     if arguments.check:
         index.verify()
@@ -80,7 +82,7 @@ def tell(
     if arguments.json:
         state = {"index": str(index.folder), "model": index.model, "files": len(index.files)}
         print(json.dumps({**state, "passages": len(index), "share_read": read, **done}))
-    else:
+    elif not arguments.quiet:
         said = sentence or ", ".join(f"{count} {name}" for name, count in done.items())
         part = "" if read == 1 or not len(index) else f", {int(100 * read)}% read by the model"
         counts = f"{counted(index.files, 'file')}, {counted(index, 'passage')}"

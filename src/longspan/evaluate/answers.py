@@ -13,6 +13,7 @@ from longspan.evaluate.questions import Question, Questions, squeeze
 from longspan.progress import progress_bar
 from longspan.search.index import Index
 from longspan.search.results import Hit, Rerank
+from longspan.text.documents import Limits
 
 if TYPE_CHECKING:
     from longspan.reader import Reader
@@ -108,6 +109,7 @@ def by_index(
     folder: str | Path | None = None,
     modes: Sequence[str] = MODES,
     rerank: Rerank | None = None,
+    limits: Limits | None = None,
 ) -> Iterator[tuple[Row, list[Outcome]]]:
     """Our search by each mode, then the first one with a re-ranker; the index is kept in `folder`, if any."""
     with (
@@ -115,7 +117,7 @@ def by_index(
         Index.open(folder or Path(temporary) / "index", model) as index,
     ):
         began: float | None = time.perf_counter()
-        index.add(questions.roots)
+        index.add(questions.roots, limits=limits)
         for mode in modes:
             yield measured(mode, questions, partial(_search, index, questions, mode), began)
             began = None

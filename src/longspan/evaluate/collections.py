@@ -4,8 +4,10 @@ import gzip
 import json
 import random
 import re
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeVar
 
 from longspan.errors import bad
 
@@ -17,6 +19,7 @@ _PAGE = re.compile(r"\[Page \d+\]\s*$|^RFC \d+\s{3,}.*\d{4}\s*$")
 _ABSTRACT = re.compile(r"\n\s*(?:\d+\.?\s+)?Abstract:?\s*\n(.*?)\n(?=\S)", re.DOTALL)
 _NOISE = re.compile(r"\{[a-z]+\}")
 Span = tuple[int, int]
+T = TypeVar("T")
 
 
 class Query(NamedTuple):
@@ -45,7 +48,7 @@ def rfc(folder: str | Path, part: str = "test") -> Collection:
     part is "test", "development" (without distractors) or "all".
     """
     answered, silent = [], []
-    for path in _files(folder, "*.txt"):
+    for path in _files(folder, "*.txt", "--rfc"):
         lines = path.read_text(errors="replace").replace("\f", "\n").split("\n")
         text = re.sub(r"\n{3,}", "\n\n", "\n".join(line for line in lines if not _PAGE.search(line)))
         abstract = _ABSTRACT.search(text)
@@ -59,31 +62,44 @@ def rfc(folder: str | Path, part: str = "test") -> Collection:
     if part not in parts:
         raise bad("part", f"one of {', '.join(parts)}", part)
     queries = [Query(question, number) for number, (question, _) in enumerate(parts[part])]
+    if not queries:
+        least = f"a folder with more than {DEVELOPMENT if part == 'test' else 0} RFCs that have an abstract"
+        why = f"The first {DEVELOPMENT} chose the built-in model." if part == "test" else ""
+        raise bad("--rfc", least, f"{folder}, where {len(answered)} have one", why)
     distractors = [] if part == "development" else silent
     return Collection("RFC abstract", [text for _, text in parts[part]] + distractors, queries)
 
 
 def qmsum(folder: str | Path) -> Collection:
     """Meetings, and questions that some of their turns answer."""
-    documents, queries = [], []
-    for number, meeting in enumerate(meetings(folder)):
-        turns = [f"{turn['speaker']}: {turn['content']}\n" for turn in meeting["meeting_transcripts"]]
-        turns = [_NOISE.sub("", turn) for turn in turns]
-        starts = [0]
-        for turn in turns:
-            starts.append(starts[-1] + len(turn))
-        documents.append("".join(turns))
-        for question in meeting["specific_query_list"]:
-            ranges = ((int(a), int(b)) for a, b in question["relevant_text_span"])
-            spans = tuple((starts[a], starts[min(b + 1, len(turns))]) for a, b in ranges if a < len(turns))
-            if spans:
-                queries.append(Query(question["query"], number, spans))
-    return Collection("QMSum", documents, queries)
+    read = meetings(folder, "--qmsum", _turns)
+    queries = [Query(text, number, spans) for number, (_, asked) in enumerate(read) for text, spans in asked]
+    return Collection("QMSum", [document for document, _ in read], queries)
 
 
-def meetings(folder: str | Path) -> list[dict[str, Any]]:
-    """The meetings of a folder as QMSum has them."""
-    return [_json(path.read_text(encoding="utf-8"), path) for path in _files(folder, "*.json")]
+def _turns(meeting: dict[str, Any]) -> tuple[str, list[tuple[str, tuple[Span, ...]]]]:
+    """A meeting's text, and its questions with the spans that answer them."""
+    turns = [f"{turn['speaker']}: {turn['content']}\n" for turn in meeting["meeting_transcripts"]]
+    turns = [_NOISE.sub("", turn) for turn in turns]
+    starts = [0]
+    for turn in turns:
+        starts.append(starts[-1] + len(turn))
+    asked = []
+    for question in meeting["specific_query_list"]:
+        ranges = ((int(a), int(b)) for a, b in question["relevant_text_span"])
+        spans = tuple((starts[a], starts[min(b + 1, len(turns))]) for a, b in ranges if a < len(turns))
+        if spans:
+            asked.append((str(question["query"]), spans))
+    return "".join(turns), asked
+
+
+def meetings(folder: str | Path, option: str, parse: Callable[[dict[str, Any]], T]) -> list[T]:
+    """What `parse` makes of each meeting in a folder of QMSum, which was given by `option`."""
+    parsed = []
+    for path in _files(folder, "*.json", option):
+        with _shaped(path, "a meeting of QMSum"):
+            parsed.append(parse(json.loads(path.read_text(encoding="utf-8"))))
+    return parsed
 
 
 def nq(path: str | Path) -> Collection:
@@ -91,10 +107,13 @@ def nq(path: str | Path) -> Collection:
     file = Path(path)
     if not file.is_file():
         raise bad("--nq", "a file of questions with their passages", str(path))
-    with (
-        gzip.open(file, "rt", encoding="utf-8") if file.suffix == ".gz" else file.open(encoding="utf-8") as f
-    ):
-        entries = [_json(line, file) for line in f if line.strip()]
+    with _shaped(file, "lines of Natural Questions with gold passages"):
+        data = gzip.decompress(file.read_bytes()) if file.suffix == ".gz" else file.read_bytes()
+        entries = [json.loads(line) for line in data.decode("utf-8").split("\n") if line.strip()]
+        for entry in entries:
+            _ = entry["question"] + entry["ctxs"][0]["title"] + entry["ctxs"][0]["text"]
+    if not entries:
+        raise bad("--nq", "a file of questions with their passages", f"{path}, which is empty")
     rng = random.Random(0)
     rng.shuffle(entries)
     documents, queries, known = [""], [], dict[str, tuple[int, Span]]()
@@ -114,15 +133,17 @@ def nq(path: str | Path) -> Collection:
     return Collection("NQ stacks", documents, queries)
 
 
-def _files(folder: str | Path, pattern: str) -> list[Path]:
+def _files(folder: str | Path, pattern: str, option: str) -> list[Path]:
     files = sorted(Path(folder).expanduser().glob(pattern))
     if not files:
-        raise bad("folder", f"one with {pattern} files", str(folder))
+        raise bad(option, f"a folder with {pattern} files", str(folder))
     return files
 
 
-def _json(text: str, path: Path) -> Any:
+@contextmanager
+def _shaped(path: Path, what: str) -> Iterator[None]:
+    """Refuse a file that is not what it should be."""
     try:
-        return json.loads(text)
-    except ValueError as error:
-        raise bad(path.name, "JSON", str(error)) from None
+        yield
+    except (ValueError, KeyError, TypeError, IndexError, AttributeError, EOFError, gzip.BadGzipFile) as error:
+        raise bad(path.name, what, f"{type(error).__name__}: {error}") from None

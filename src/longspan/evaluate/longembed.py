@@ -4,7 +4,7 @@ import tempfile
 import time
 from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -33,13 +33,19 @@ def longembed_qmsum(folder: str | Path) -> Collection:
     if missing := [part.name for part in parts if not part.is_dir()]:
         raise bad("--longembed-qmsum", f"a folder with {' and '.join(missing)}", str(folder))
     documents, documents_of = list[str](), dict[str, int]()
-    for meeting in (meeting for part in parts for meeting in meetings(part)):
-        turns = meeting["meeting_transcripts"]
-        for entry in meeting["general_query_list"] + meeting["specific_query_list"]:
-            documents_of.setdefault(entry["answer"], len(documents))
-        documents.append("\n".join(f"{turn['speaker']}: {turn['content']}" for turn in turns))
+    for text, summaries in (pair for part in parts for pair in meetings(part, "--longembed-qmsum", _turns)):
+        for summary in summaries:
+            documents_of.setdefault(summary, len(documents))
+        documents.append(text)
     queries = [Query(text, document) for text, document in documents_of.items()]
     return Collection(NAME, documents, queries)
+
+
+def _turns(meeting: dict[str, Any]) -> tuple[str, list[str]]:
+    """A meeting's text and its summaries."""
+    asked = meeting["general_query_list"] + meeting["specific_query_list"]
+    turns = [f"{turn['speaker']}: {turn['content']}" for turn in meeting["meeting_transcripts"]]
+    return "\n".join(turns), [str(entry["answer"]) for entry in asked]
 
 
 def by_ndcg(

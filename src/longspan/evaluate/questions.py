@@ -7,10 +7,12 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
-from longspan.errors import InputError, LongspanError, bad, guess
+from longspan.errors import InputError, LongspanError, bad, guess, missing
 from longspan.search.update import listed
-from longspan.text.documents import read
+from longspan.text.documents import Limits, read
 from longspan.text.walk import walk
+
+STANDARD_INPUT = "-"
 
 
 class Question(NamedTuple):
@@ -45,20 +47,23 @@ def squeeze(text: str) -> str:
     return " ".join(text.split())
 
 
-def load_questions(file: str | Path, documents: Sequence[str | Path], limit: int | None = None) -> Questions:
+def load_questions(
+    file: str | Path, documents: Sequence[str | Path], limit: int | None = None, limits: Limits | None = None
+) -> Questions:
     """The questions of a JSONL file about the files in folders, each of which may be `name=folder`.
 
     A question's `file` is relative to one of the folders; with a name, to `name/`.
     """
     source = Path(file).expanduser()
-    if not source.is_file():
-        raise bad("--questions", "a file of JSON lines", str(file))
+    if not source.is_file() and str(file) != STANDARD_INPUT:
+        raise bad("--questions", "a file of JSON lines, or - for standard input", str(file))
     folders = [_folder(str(text)) for text in documents]
     if not folders:
-        raise bad("--documents", "one folder or more", None, "Name those that the questions are about.")
+        raise missing("--documents", "the folders that the questions are about")
     roots = listed([root for _, root in folders])
     warnings: list[str] = []
-    files, texts = _texts(roots, warnings)
+    entries = list(_entries(source))
+    files, texts = _texts(roots, warnings, limits or Limits())
     squeezed = dict[int, str]()
 
     def found(number: int, answer: str) -> bool:
@@ -66,16 +71,16 @@ def load_questions(file: str | Path, documents: Sequence[str | Path], limit: int
 
     questions: list[Question] = []
     lines = dict[str, int]()
-    for line, entry in _entries(source):
+    for line, entry in entries:
         place = f"{source.name}, line {line}"
         text, name, answers, id, kind = _fields(entry, place, line)
         if (first := lines.setdefault(id, line)) != line:
             raise InputError(f"{place}: the id {id!r} is that of line {first}. Give each question its own.")
         document = None if name is None else _document(name, folders, files, place)
         if document is not None:
-            missing = [answer for answer in answers if not found(document, answer)]
-            warnings += [f"{place}: {name} does not hold the answer {answer!r}." for answer in missing]
-            answers = tuple(answer for answer in answers if answer not in missing)
+            absent = [answer for answer in answers if not found(document, answer)]
+            warnings += [f"{place}: {name} does not hold the answer {answer!r}." for answer in absent]
+            answers = tuple(answer for answer in answers if answer not in absent)
             if not answers:
                 warnings.append(f"{place}: {id!r} is left out. Copy its answer from the file's text.")
                 continue
@@ -96,11 +101,11 @@ def _folder(text: str) -> tuple[str, Path]:
     return prefix, path
 
 
-def _texts(roots: Sequence[Path], warnings: list[str]) -> tuple[dict[Path, int], list[str]]:
+def _texts(roots: Sequence[Path], warnings: list[str], limits: Limits) -> tuple[dict[Path, int], list[str]]:
     files, numbers = dict[Path, int](), dict[str, int]()
     for path in walk(roots, failed=lambda path, reason: warnings.append(f"{path}: {reason}")):
         try:
-            text = read(path).text
+            text = read(path, limits=limits).text
         except LongspanError as error:
             warnings.append(str(error))
             continue
@@ -109,7 +114,14 @@ def _texts(roots: Sequence[Path], warnings: list[str]) -> tuple[dict[Path, int],
 
 
 def _entries(source: Path) -> Iterator[tuple[int, dict[str, object]]]:
-    for line, text in enumerate(source.read_text(encoding="utf-8-sig").split("\n"), 1):
+    try:
+        data = sys.stdin.buffer.read() if str(source) == STANDARD_INPUT else source.read_bytes()
+        lines = data.decode("utf-8-sig").split("\n")
+    except UnicodeDecodeError as error:
+        raise bad(
+            "--questions", "a file in UTF-8", f"{source} ({error.reason} at byte {error.start})"
+        ) from None
+    for line, text in enumerate(lines, 1):
         if not text.strip():
             continue
         try:

@@ -9,7 +9,7 @@ from longspan.errors import bad, whole
 from longspan.families.config import EncoderConfig
 from longspan.families.registry import presets, read_config
 from longspan.formats.files import inside, read_json
-from longspan.hub import local_folder, resolve
+from longspan.hub import DEFAULT, local_folder, resolve
 from longspan.inspect.stack import Stack, stack
 from longspan.layout import Layout
 from longspan.patterns.base import Pattern
@@ -101,7 +101,7 @@ def subject(
             raise bad("model", f"a config, patterns, or {KINDS}", type(model).__name__)
         return Subject(model.family, model)
     name, folder = str(model), local_folder(model)
-    if folder is None and name in presets():
+    if model == DEFAULT or (folder is None and name in presets()):
         return Subject(name, presets()[name].encoder)
     if folder is None:
         if name.count("/") != 1:

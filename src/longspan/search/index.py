@@ -22,6 +22,7 @@ from longspan.search.update import Report, is_gone, listed, within
 from longspan.search.verify import verify
 from longspan.search.view import View, check_options
 from longspan.search.writer import Writer
+from longspan.text.documents import Limits
 
 if TYPE_CHECKING:
     from longspan.reader import Reader
@@ -99,6 +100,7 @@ class Index:
         ocr: bool = False,
         forget: bool | None = None,
         wait: float | None = None,
+        limits: Limits | None = None,
     ) -> Report:
         """Bring the index up to date with files and folders; files that are gone from them are forgotten.
 
@@ -111,7 +113,8 @@ class Index:
         is False. What is done is committed bit by bit, so an interrupted run loses little. `progress` shows
         a bar; None: on a terminal, if it takes a while. `ocr` reads scanned pages and pictures by tesseract,
         also of files that were read without it. `wait` is how many seconds to wait for another process or
-        thread that changes the index, None: as long as it takes.
+        thread that changes the index, None: as long as it takes. A file beyond `limits` is refused; None: the
+        usual ones.
         """
         began, report = time.perf_counter(), Report()
         roots = listed(paths)
@@ -121,7 +124,7 @@ class Index:
         with writing(self.folder, wait) as is_writable:
             add_roots(self._store.db, roots)
             writer = Writer(self._store, report, progress)
-            writer.add_words(roots, ocr=ocr, forget=forget)
+            writer.add_words(roots, ocr=ocr, forget=forget, limits=limits or Limits())
             if vectors:
                 self._embed(writer, is_writable)
             if report.added or report.removed or report.changed or report.n_tokens:

@@ -50,7 +50,7 @@ def indexes_folder() -> Path:
 
 def model_name(model: str | None) -> str | None:
     """A model's name that means the same wherever it is used: a folder as an absolute path."""
-    folder = Path(model).expanduser() if model else None
+    folder = Path(model).expanduser() if model and model != DEFAULT else None
     return os.path.abspath(folder) if folder and folder.is_dir() else model
 
 

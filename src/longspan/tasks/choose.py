@@ -7,7 +7,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from longspan.errors import bad
+from longspan.errors import bad, no_tensor
 from longspan.families.backbone import Backbone
 from longspan.families.task_model import TaskModel
 from longspan.nn.heads import FirstTokenHead
@@ -80,6 +80,8 @@ def loss(scores: Tensor, counts: Sequence[int], right: Tensor) -> Tensor:
     >>> loss(torch.zeros(5, 1), [3, 2], torch.tensor([0, 1]))
     tensor(0.8959)
     """
+    if not isinstance(right, Tensor):
+        raise no_tensor("right", right)
     sizes = torch.as_tensor(counts, device=scores.device)
     if int(sizes.sum()) != len(scores) or right.shape != sizes.shape:
         raise bad("counts", f"as many choices as the {len(scores)} documents", list(counts))

@@ -9,7 +9,7 @@ import torch
 from torch import Tensor
 from torch.nn import functional as F
 
-from longspan.errors import bad, one_of, whole
+from longspan.errors import bad, no_tensor, one_of, whole
 from longspan.families.backbone import Backbone
 from longspan.families.seq2seq.lm import Seq2SeqTaskModel
 from longspan.families.task_model import TaskModel
@@ -62,6 +62,8 @@ def loss(logits: Tensor, labels: Tensor, problem: str | None = None) -> Tensor:
     >>> loss(torch.tensor([[0.0, 0.0]]), torch.tensor([1]))
     tensor(0.6931)
     """
+    if not isinstance(labels, Tensor):
+        raise no_tensor("labels", labels)
     if problem is None:
         several = "multi" if labels.is_floating_point() else "single"
         problem = "regression" if logits.shape[1] == 1 else several

@@ -9,7 +9,7 @@ import torch
 from torch import Tensor
 from torch.nn import functional as F
 
-from longspan.errors import InputError, bad, whole
+from longspan.errors import InputError, bad, no_tensor, whole
 from longspan.families.backbone import Backbone
 from longspan.families.task_model import TaskModel
 from longspan.nn.chunked_cross_entropy import IGNORE_INDEX
@@ -48,6 +48,8 @@ def words(model: TaskModel, batch: Batch, rows: Tensor) -> Tensor:
 
 def loss(model: TaskModel, batch: Batch, labels: Tensor) -> Tensor:
     """Cross-entropy at the rows whose label (N,) is not -100."""
+    if not isinstance(labels, Tensor):
+        raise no_tensor("labels", labels)
     if labels.shape != batch.ids.shape:
         raise bad("labels", f"of shape {tuple(batch.ids.shape)} like the ids", tuple(labels.shape))
     rows = (labels != IGNORE_INDEX).nonzero().squeeze(1)

@@ -10,7 +10,7 @@ import numpy as np
 from torch import Tensor
 from torch.nn import functional as F
 
-from longspan.errors import bad, one_of
+from longspan.errors import bad, no_tensor, one_of
 from longspan.families.backbone import Backbone
 from longspan.families.task_model import TaskModel
 from longspan.nn.chunked_cross_entropy import IGNORE_INDEX
@@ -66,6 +66,8 @@ def loss(logits: Tensor, labels: Tensor) -> Tensor:
     >>> loss(torch.zeros(3, 2), torch.tensor([1, -100, 0]))
     tensor(0.6931)
     """
+    if not isinstance(labels, Tensor):
+        raise no_tensor("labels", labels)
     if labels.shape != logits.shape[:1]:
         raise bad("labels", f"of shape {tuple(logits.shape[:1])}", tuple(labels.shape))
     total = F.cross_entropy(logits, labels, ignore_index=IGNORE_INDEX, reduction="sum")

@@ -16,7 +16,7 @@ from typing import BinaryIO, TypeVar
 from longspan.errors import DocumentError, bad, unreadable, whole
 from longspan.text.files import plain, process, regular
 from longspan.text.files.kinds import AS_THEY_ARE, HEAD, PARSED, kind_of
-from longspan.text.files.parsed import Heading, Parsed, Refusal, too_long
+from longspan.text.files.parsed import LIMIT, Heading, Parsed, Refusal, too_long
 from longspan.text.files.places import LINE, NOWHERE, Places
 from longspan.text.files.process import Limits, Running
 from longspan.text.outline import outline
@@ -276,13 +276,14 @@ def _languages(ocr: bool | str) -> str:
 def check_size(size: int, limits: Limits) -> None:
     """Refuse a file of more bytes than the limits admit."""
     if size > limits.bytes:
-        raise Refusal(f"its {size:,} bytes are more than {limits.bytes:,}", "Raise `bytes` of Limits.")
+        reason = f"its {size:,} bytes are more than {limits.bytes:,}"
+        raise Refusal(reason, LIMIT.format("--max-file-size", "bytes"))
 
 
 def _plain(file: BinaryIO, kind: str, limits: Limits) -> Parsed:
     data = regular.read(file, limits.bytes + 1)
     if len(data) > limits.bytes:  # some files of /proc claim to be empty
-        raise Refusal(f"it has more than {limits.bytes:,} bytes", "Raise `bytes` of Limits.")
+        raise Refusal(f"it has more than {limits.bytes:,} bytes", LIMIT.format("--max-file-size", "bytes"))
     parsed = plain.parse(data, titled=kind == "markdown")
     if len(parsed.text) > limits.characters:
         raise too_long(limits.characters)

@@ -125,5 +125,25 @@ def test_mistakes_are_told(tmp_path: Path, capsys: pytest.CaptureFixture[str], r
     with pytest.raises(InputError, match="--nq"):
         nq(tmp_path / "nowhere")
     (tmp_path / "one.json").write_text("{")
-    with pytest.raises(InputError, match="JSON"):
+    with pytest.raises(InputError, match=r"`one.json` must be a meeting of QMSum, but is 'JSONDecodeError"):
         qmsum(tmp_path)
+    (tmp_path / "one.json").write_text("[]")
+    with pytest.raises(InputError, match=r"`one.json` must be a meeting of QMSum, but is 'TypeError"):
+        qmsum(tmp_path)
+    (tmp_path / "nq.jsonl").write_text('{"question": "q"}')
+    with pytest.raises(InputError, match=r"`nq.jsonl` must be lines of Natural Questions"):
+        nq(tmp_path / "nq.jsonl")
+    (tmp_path / "nq.jsonl").write_text("")
+    with pytest.raises(InputError, match=r"`--nq` must be a file of questions .* which is empty"):
+        nq(tmp_path / "nq.jsonl")
+
+
+def test_too_few_rfcs_are_refused_before_work_begins(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], rfcs: Path
+) -> None:
+    few = tmp_path / "few"
+    few.mkdir()
+    for path in sorted(rfcs.glob("*.txt"))[:30]:
+        (few / path.name).write_bytes(path.read_bytes())
+    assert main(["eval", "search", "--rfc", str(few)]) == 2
+    assert "more than 60 RFCs that have an abstract" in capsys.readouterr().err

@@ -4,6 +4,7 @@ from dataclasses import replace
 
 from torch import Tensor
 
+from longspan.errors import no_tensor
 from longspan.families.backbone import Backbone
 from longspan.families.seq2seq.model import Decoder, Seq2Seq, shift_right
 from longspan.families.task_model import TaskModel
@@ -78,6 +79,8 @@ class Seq2SeqLM(TaskModel):
         Where no token is marked, `global_first` marks the first of each document, if the family does so.
         The logits of few rows are in memory at once.
         """
+        if not isinstance(labels, Tensor):
+            raise no_tensor("labels", labels)
         layout = self.with_global_first(layout) if global_first else layout
         x = self.hidden(ids, layout, shift_right(labels, texts, self.backbone.config), texts)
         weight, bias = self.head.decoder.weight, self.head.bias[0]

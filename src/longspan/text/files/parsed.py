@@ -9,6 +9,7 @@ LONGEST_HEADING = 120
 MOST_HEADINGS = 100_000
 LONGEST_STAMP = 100
 """Characters on a scanned page that are only its number, or what an archive has stamped on it."""
+LIMIT = "Raise {}, or {} of Limits in Python."
 USE_OCR = "Read it with OCR: --ocr, or ocr=True in Python."
 
 
@@ -49,7 +50,9 @@ class Refusal(Exception):
 
 def too_long(characters: int) -> Refusal:
     """The refusal of a file with more than `characters` of text."""
-    return Refusal(f"it holds more than {characters:,} characters", "Raise `characters` of Limits.")
+    return Refusal(
+        f"it holds more than {characters:,} characters", LIMIT.format("--max-characters", "characters")
+    )
 
 
 def as_title(text: str | None) -> str | None:

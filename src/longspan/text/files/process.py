@@ -13,7 +13,7 @@ from threading import Event, Lock, Timer
 from typing import BinaryIO
 
 from longspan.errors import bad, whole
-from longspan.text.files.parsed import Heading, Parsed, Refusal
+from longspan.text.files.parsed import LIMIT, Heading, Parsed, Refusal
 from longspan.text.files.places import Places
 
 CHUNK = 1 << 20
@@ -114,7 +114,10 @@ def parse(
             timer.cancel()
             end()  # after an interrupt; a child that has answered is gone already
     if late.is_set() or process.returncode == -getattr(signal, "SIGXCPU", 0):
-        raise Refusal(f"reading it took longer than {seconds:.0f} seconds", "Raise `seconds` of Limits.")
+        raise Refusal(
+            f"reading it took longer than {seconds:.0f} seconds",
+            LIMIT.format("--max-parse-seconds", "seconds"),
+        )
     return _parsed(answer, process.returncode)
 
 
