@@ -10,7 +10,7 @@ from longspan.bench.measure import Missing, Round, Run, measure, spread, using_t
 from longspan.bench.ours import Work
 from longspan.bench.plot import chart, curve_points
 from longspan.bench.progress import named, progress
-from longspan.bench.report import Report, aligned, header, machine, number
+from longspan.bench.report import Report, aligned, header, machine, number, place
 from longspan.errors import whole
 from longspan.native import targets
 
@@ -29,6 +29,7 @@ def run(
     plot: Path | None = None,
 ) -> None:
     """Print the short table, or draw the chart, or print the named cases (all, if none is named)."""
+    place(json)
     with using_threads(whole("threads", threads, 1)):
         where = machine(next(iter(targets()), "none"))
         usual = 5 if short else 9
@@ -46,8 +47,7 @@ def run(
             except KeyboardInterrupt:
                 print("\nstopped; this was measured before:", file=sys.stderr)
             print(report.table())
-        if json:
-            json.write_text(report.json())
+        report.save(json)
 
 
 def run_cases(report: Report, names: Sequence[str], rounds: int, *, flex: bool) -> None:

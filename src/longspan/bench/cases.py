@@ -10,6 +10,7 @@ from typing import Any
 
 from longspan.bench import ours, peers
 from longspan.bench.bars import Case, Maker, at_most, of_sgemm, speed_of, times
+from longspan.bench.kept import KeptCase
 from longspan.bench.measure import Missing, Run
 from longspan.bench.memory import MemoryCase
 from longspan.bench.ours import Work, longformer
@@ -27,10 +28,12 @@ PLAIN = Work()
 TRAINING = Work(backward=True)
 
 
-def cases(*, flex: bool = False) -> dict[str, Case | MemoryCase]:
+def cases(*, flex: bool = False) -> dict[str, Case | MemoryCase | KeptCase]:
     """Every case by name, in the order of the table; `flex` also compiles FlexAttention (a minute)."""
     listed = (*_longformer(flex), *_patterns(), *_shapes(), *_lengths(), *_machine(), *_overheads())
-    return {case.name: case for case in listed}
+    known: dict[str, Case | MemoryCase | KeptCase] = {case.name: case for case in listed}
+    peers = [case.name for case in listed if isinstance(case, Case) and "transformers" in case.runs]
+    return known | {f"{name}-kept": KeptCase(f"{name}-kept", name) for name in peers}
 
 
 def _transformers(*, backward: bool = False) -> dict[str, Maker]:

@@ -18,11 +18,12 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from longspan.bench.bars import Bar, Case, at_most, figures, of_sgemm, seconds, times
+from longspan.bench.kept import kept
 from longspan.bench.measure import Round, Run, Turn, spread, using_threads
 from longspan.bench.model import runs_table
 from longspan.bench.peers import need_transformers
 from longspan.bench.progress import named
-from longspan.bench.report import Figure, Report, Timing, machine
+from longspan.bench.report import Figure, Report, Timing, machine, place
 from longspan.errors import whole
 from longspan.native import targets
 from longspan.search.compaction import compact
@@ -68,14 +69,14 @@ def run(
     """Print the figures of the named cases, all if none is named; save them as JSON."""
     sizes = Sizes(1 << 16, 5_000, 50, 3, (100, 5_000_000)) if short else Sizes()
     count = sizes.rounds if rounds is None else whole("rounds", rounds, 1)
+    place(json)
     with using_threads(whole("threads", threads, 1)), tempfile.TemporaryDirectory() as folder:
         report = Report(machine(next(iter(targets()), "none")))
         cases = cases_of(text_of(text, sizes.characters), sizes, Path(folder))
         for name in named(names, cases):
             report.add(*cases[name](count))
         print(f"{report.table()}\n{runs_table(report.timings)}")
-        if json:
-            json.write_text(report.json())
+        report.save(json)
 
 
 def cases_of(text: str, sizes: Sizes, folder: Path) -> Mapping[str, Callable[[int], Measured]]:
@@ -84,7 +85,8 @@ def cases_of(text: str, sizes: Sizes, folder: Path) -> Mapping[str, Callable[[in
 
     model = pull()
     return {
-        "encode": lambda n: encoding(text, model).measured(n),
+        "encode": lambda n: encoded(text, model, n),
+        "encode-kept": lambda n: kept("encode-kept", encoded, text, model, n),
         "query": lambda n: asking(text, sizes.passages, folder / "large", loaded(model)).measured(4 * n),
         "words": lambda n: by_words(text, *sizes.words, folder / "words").measured(n),
         "space": lambda _: taking_space(text, folder / "space", loaded(model)),
@@ -112,6 +114,11 @@ def text_of(folder: Path | None, characters: int) -> str:
     known = ["".join(draw.choices(parts, k=draw.randrange(1, 5))) for _ in range(5000)]
     words = (known[min(4999, int(draw.paretovariate(0.8)))] for _ in range(characters // 4))
     return " ".join(word + "." * (draw.random() < 0.06) for word in words)[:characters]
+
+
+def encoded(text: str, model: Path, rounds: int) -> Measured:
+    """The case of encoding, measured."""
+    return encoding(text, model).measured(rounds)
 
 
 def encoding(text: str, model: Path) -> Case:
