@@ -31,8 +31,8 @@ def disk(folder: Path, size: int) -> Iterator[Path]:
 def assert_linear(call: Callable[[int], object], size: int, times: int = 8) -> None:
     """The CPU time of `call(n)` grows with n, not with its square; up to three times as much may be noise.
 
-    Square growth would be `times` times as long. The slack lets calls of microseconds pass: choose a size whose
-    square would take longer. What a busy machine seems to refute is measured again.
+    Square growth would take `times` times that. The slack lets calls of microseconds pass: choose a size
+    whose square would take longer. What a busy machine seems to refute is measured again.
     """
     told = ""
     for _ in range(3):

@@ -11,6 +11,7 @@ import os
 import random
 import resource
 import shutil
+import signal
 import tempfile
 import time
 import traceback
@@ -66,6 +67,9 @@ class Child:
     def answer(self, seconds: float) -> tuple[str, str]:
         """What it says within so many seconds."""
         if not self.pipe.poll(seconds):
+            assert self.process.pid
+            os.kill(self.process.pid, signal.SIGUSR1)  # it writes down where it is
+            time.sleep(1)
             return "hung", f"no answer within {seconds:.0f} seconds"
         try:
             outcome, words = self.pipe.recv()
@@ -140,6 +144,7 @@ def _serve(subject: str, place: str, pipe: Connection) -> None:
     for stream in (1, 2):
         os.dup2(os.open(f"{place}/stderr", os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600), stream)
     faulthandler.enable()
+    faulthandler.register(signal.SIGUSR1, all_threads=True)
     os.chdir(place)
     folder = Path(place, "case")
     module = import_module(subject)
