@@ -28,7 +28,7 @@ from pathlib import Path
 from longspan.errors import LongspanError
 
 SECONDS = 10.0
-STARTUP_SECONDS = 120.0
+STARTUP_SECONDS = 300.0
 MEGABYTES = 512
 ADDRESS_SPACE = 6 << 30
 KEPT = Path(__file__).parents[2] / "build" / "fuzz"
