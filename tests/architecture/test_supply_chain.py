@@ -7,13 +7,12 @@ from importlib.metadata import PackageNotFoundError, distribution
 from pathlib import Path
 
 import pytest
-from packaging.markers import default_environment
 from packaging.requirements import Requirement
 from packaging.utils import canonicalize_name
 
 ROOT = Path(__file__).parents[2]
 LINES = [line.partition("#")[0].strip() for line in (ROOT / "constraints.txt").read_text().splitlines()]
-PINS = {
+PINS: dict[str, str] = {
     canonicalize_name(name): version for name, _, version in (line.partition("==") for line in LINES if line)
 }
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text())
@@ -23,9 +22,7 @@ DEV = Requirement("longspan[dev,hf]")
 
 def needed(requirement: Requirement, extra: str = "") -> bool:
     """Whether it is installed on this machine."""
-    return requirement.marker is None or requirement.marker.evaluate(
-        {**default_environment(), "extra": extra}
-    )
+    return requirement.marker is None or requirement.marker.evaluate({"extra": extra})
 
 
 def closure(roots: list[Requirement]) -> set[str]:

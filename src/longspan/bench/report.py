@@ -27,7 +27,9 @@ MEASURED = ("src", "csrc", "CMakeLists.txt", "pyproject.toml", "constraints.txt"
 def place(path: Path | None) -> Path | None:
     """Where to save, checked before anything is measured."""
     if path and (path.is_dir() or not path.absolute().parent.is_dir()):
-        raise bad("--json", "a file in a folder that exists", str(path), f"Make it first: mkdir -p {path.parent}")
+        raise bad(
+            "--json", "a file in a folder that exists", str(path), f"Make it first: mkdir -p {path.parent}"
+        )
     return path
 
 

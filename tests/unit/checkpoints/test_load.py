@@ -172,7 +172,7 @@ class Allocated(TorchDispatchMode):
     """Counts the bytes of all tensors that torch makes in the block, those without memory left out."""
 
     def __init__(self) -> None:
-        super().__init__()
+        super().__init__()  # type: ignore[no-untyped-call]
         self.bytes = 0
         self.known: set[int] = set()
 
