@@ -1,31 +1,12 @@
-"""What tests ask of the machine: a small disk, how time grows, how much memory was used."""
+"""What tests ask of the machine: how time grows, and how much memory was used."""
 
-import shutil
-import subprocess
 import time
 import tracemalloc
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from pathlib import Path
-
-import pytest
 
 SLACK = 0.05
 """Seconds that a call may take for nothing."""
-
-
-@contextmanager
-def disk(folder: Path, size: int) -> Iterator[Path]:
-    """A file system of so many bytes; where none may be made, the test is skipped, with the reason."""
-    folder.mkdir()
-    mount = ["mount", "-t", "tmpfs", "-o", f"size={size}", "tmpfs", str(folder)]
-    made = subprocess.run(mount, capture_output=True, text=True) if shutil.which("mount") else None
-    if made is None or made.returncode:
-        pytest.skip(f"needs a small file system: {made.stderr.strip() if made else 'there is no mount'}")
-    try:
-        yield folder
-    finally:
-        subprocess.run(["umount", "--lazy", str(folder)], check=True)
 
 
 def assert_linear(call: Callable[[int], object], size: int, times: int = 8) -> None:

@@ -10,7 +10,6 @@ from longspan.search.compaction import verify
 from longspan.search.database import damaged
 from longspan.search.index import Index
 from longspan.search.store import Store
-from machine import using_at_most
 from unit.search.folders import stored, tiny, written
 
 HARM = {
@@ -64,17 +63,6 @@ def test_the_check_finds_changes_of_all_that_is_shown_or_searched(
     store.db.close()
     with pytest.raises(CheckpointError, match=r"is damaged: .* --rebuild"), Index.open(store.folder) as index:
         index.verify()
-
-
-@pytest.mark.parametrize("ends", ["00000003", "ffffffff"])
-def test_a_wrong_count_of_tokens_takes_no_memory(whole: Path, tmp_path: Path, ends: str) -> None:
-    store = Store(copied(whole, tmp_path / "index"))
-    with store.db.transaction():
-        store.db.do(f"UPDATE documents SET token_ends = CAST(x'{ends}' || substr(token_ends, 5) AS BLOB)")
-    store.db.close()
-    index = Index.open(store.folder, tiny())
-    with index, using_at_most(16 << 20), pytest.raises(CheckpointError, match="tokens are missing"):
-        index.search("river", mode="hybrid")
 
 
 @pytest.mark.parametrize("name", ["vectors-0.bin", "tokens-0.bin"])
