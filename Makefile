@@ -11,7 +11,7 @@ MODEL_TESTS := tests/unit/nn tests/unit/families tests/unit/tasks tests/unit/tes
 NATIVE := CMakeLists.txt $(wildcard csrc/*.* csrc/*/*.*)
 
 # Of `make fuzz`, for each kind of file; and of `make sanitize`.
-MINUTES := 5
+FUZZ_MINUTES := 5
 CASES := 5000
 
 # Two at a time; threads that wait must not spin, lest they take the other's core.
@@ -61,8 +61,8 @@ test: $(VENV)/installed ## run the default test suite, then the models without t
 slow: $(VENV)/installed ## run the tests that take long
 	$(BIN)/python -m pytest -q -m slow
 
-fuzz: $(VENV)/installed ## damage files of every kind, MINUTES each, and watch; what fails is kept in build/fuzz
-	PYTHONPATH=tests OMP_NUM_THREADS=1 $(BIN)/python -m fuzz --minutes $(MINUTES) $(if $(SEED),--seed $(SEED))
+fuzz: $(VENV)/installed ## damage files of every kind, FUZZ_MINUTES each, and watch; what fails is kept in build/fuzz
+	PYTHONPATH=tests OMP_NUM_THREADS=1 $(BIN)/python -m fuzz --minutes $(FUZZ_MINUTES) $(if $(SEED),--seed $(SEED))
 
 lint: $(VENV)/installed ## check style, types and architecture
 	$(BIN)/ruff check .

@@ -10,7 +10,7 @@ from longspan.bench.measure import Missing, Round, Run, measure, spread, using_t
 from longspan.bench.ours import Work
 from longspan.bench.plot import chart, curve_points
 from longspan.bench.progress import named, progress
-from longspan.bench.report import Report, aligned, header, machine, number, place
+from longspan.bench.report import Report, aligned, header, machine, number
 from longspan.errors import whole
 from longspan.native import targets
 
@@ -29,7 +29,6 @@ def run(
     plot: Path | None = None,
 ) -> None:
     """Print the short table, or draw the chart, or print the named cases (all, if none is named)."""
-    place(json)
     with using_threads(whole("threads", threads, 1)):
         where = machine(next(iter(targets()), "none"))
         usual = 5 if short else 9

@@ -10,7 +10,7 @@ from longspan.bench.measure import FEWEST_ROUNDS, Round, spread, using_threads
 from longspan.bench.model_cases import ON_REQUEST, against_transformers, model_cases
 from longspan.bench.processes import take_turns
 from longspan.bench.progress import named, progress
-from longspan.bench.report import Report, Timing, aligned, header, machine, number, place
+from longspan.bench.report import Report, Timing, aligned, header, machine, number
 from longspan.errors import whole
 from longspan.native import targets
 
@@ -33,7 +33,6 @@ def run(
 ) -> None:
     """Print the short table, or the named cases (if none is named, all but those on request)."""
     count = FEWEST_ROUNDS if rounds is None else whole("rounds", rounds, 1)
-    place(json)
     with using_threads(whole("threads", threads, 1)):
         report = Report(machine(next(iter(targets()), "none")))
         if short:

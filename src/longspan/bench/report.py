@@ -15,22 +15,12 @@ from pathlib import Path
 import torch
 
 from longspan.bench.measure import Spread
-from longspan.errors import bad
 
 SCHEMA = 2
 """2: `dirty` says whether the measured code was that of the commit."""
 ROOT = Path(__file__).parents[3]
 MEASURED = ("src", "csrc", "CMakeLists.txt", "pyproject.toml", "constraints.txt")
 """What may not have changed since the commit of a run, untracked files included."""
-
-
-def place(path: Path | None) -> Path | None:
-    """Where to save, checked before anything is measured."""
-    if path and (path.is_dir() or not path.absolute().parent.is_dir()):
-        raise bad(
-            "--json", "a file in a folder that exists", str(path), f"Make it first: mkdir -p {path.parent}"
-        )
-    return path
 
 
 @dataclass(frozen=True)

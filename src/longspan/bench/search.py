@@ -23,7 +23,7 @@ from longspan.bench.measure import Round, Run, Turn, spread, using_threads
 from longspan.bench.model import runs_table
 from longspan.bench.peers import need_transformers
 from longspan.bench.progress import named
-from longspan.bench.report import Figure, Report, Timing, machine, place
+from longspan.bench.report import Figure, Report, Timing, machine
 from longspan.errors import whole
 from longspan.native import targets
 from longspan.search.compaction import compact
@@ -69,7 +69,6 @@ def run(
     """Print the figures of the named cases, all if none is named; save them as JSON."""
     sizes = Sizes(1 << 16, 5_000, 50, 3, (100, 5_000_000)) if short else Sizes()
     count = sizes.rounds if rounds is None else whole("rounds", rounds, 1)
-    place(json)
     with using_threads(whole("threads", threads, 1)), tempfile.TemporaryDirectory() as folder:
         report = Report(machine(next(iter(targets()), "none")))
         cases = cases_of(text_of(text, sizes.characters), sizes, Path(folder))

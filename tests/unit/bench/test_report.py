@@ -7,8 +7,7 @@ from typing import Any
 import pytest
 
 from longspan.bench.measure import Spread
-from longspan.bench.report import Figure, Point, Report, Timing, aligned, commit, machine, number, place
-from longspan.errors import InputError
+from longspan.bench.report import Figure, Point, Report, Timing, aligned, commit, machine, number
 
 HALF = Spread(0.5, 0.4, 0.6)
 
@@ -123,11 +122,3 @@ def test_a_run_of_changed_code_is_marked_as_dirty(
 
 def test_outside_of_a_checkout_the_commit_is_unknown(tmp_path: Path) -> None:
     assert commit(tmp_path) == "unknown"
-
-
-def test_where_a_run_is_saved_is_checked_before_it_begins(tmp_path: Path) -> None:
-    assert place(tmp_path / "run.json") == tmp_path / "run.json"
-    assert place(None) is None
-    for wrong in (tmp_path, tmp_path / "none" / "run.json"):
-        with pytest.raises(InputError, match="`--json` must be a file in a folder that exists"):
-            place(wrong)
