@@ -1,10 +1,9 @@
 """Measuring in a process whose allocator keeps its pages, on both sides; by default glibc returns them."""
 
-import math
 from collections.abc import Callable
 from concurrent.futures import ProcessPoolExecutor
 from concurrent.futures.process import BrokenProcessPool
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from multiprocessing import get_context
 from typing import ParamSpec
 
@@ -32,22 +31,3 @@ def kept(name: str, measured: Callable[P, Measured], *arguments: P.args, **optio
             return [Figure(name, "", skipped="its process ended, perhaps for lack of memory")], []
     against = [replace(figure, case=name) for figure in figures if "transformers" in figure.measure]
     return against, [replace(timing, case=name) for timing in timings]
-
-
-@dataclass(frozen=True)
-class KeptCase:
-    """A case of attention again, in such a process."""
-
-    name: str
-    case: str
-
-    def measured(self, rounds: int, budget: float = math.inf) -> Measured:
-        """Those of its figures that compare with transformers."""
-        return kept(self.name, again, self.case, rounds, budget)
-
-
-def again(case: str, rounds: int, budget: float) -> Measured:
-    """The child's side: the named case of attention."""
-    from longspan.bench.cases import cases
-
-    return cases()[case].measured(rounds, budget)

@@ -5,9 +5,9 @@ from dataclasses import replace
 
 import torch
 
-from longspan.bench.cases import cases
+from longspan.bench.cases import KeptCase, cases
 from longspan.bench.jobs import KEEP_PAGES
-from longspan.bench.kept import KeptCase, Measured, kept
+from longspan.bench.kept import Measured, kept
 from longspan.bench.measure import Spread
 from longspan.bench.report import Figure, Timing
 
