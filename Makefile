@@ -11,6 +11,10 @@ DRAWN := longformer 'Window(3, dilation=2) & Causal()' 'BlockWindow(2) | GlobalB
 MODEL_TESTS := tests/unit/nn tests/unit/families tests/unit/tasks tests/unit/test_reader.py tests/properties/test_reader_independence.py
 NATIVE := CMakeLists.txt $(wildcard csrc/*.* csrc/*/*.*)
 
+# Of `make fuzz`, for each kind of file; and of `make sanitize`.
+FUZZ_MINUTES := 5
+CASES := 5000
+
 # Two at a time; threads that wait must not spin, lest they take the other's core.
 TESTS := OMP_WAIT_POLICY=passive $(BIN)/python -m pytest -q --numprocesses 2 --dist worksteal
 
@@ -22,7 +26,7 @@ export PIP_CONSTRAINT := $(CURDIR)/constraints.txt
 export PIP_BUILD_CONSTRAINT := $(PIP_CONSTRAINT)
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
 
-.PHONY: help demo demo-picture demo-engine pictures docs test slow stress soak lint format bench wheel native-test sanitize hf-suite clean
+.PHONY: help demo demo-picture demo-engine pictures docs test slow stress soak fuzz lint format bench wheel native-test sanitize hf-suite clean
 .DELETE_ON_ERROR:
 
 help: ## list the targets
@@ -64,6 +68,9 @@ stress: $(VENV)/installed ## three writers, five readers, rebuilds and kills on 
 soak: $(VENV)/installed ## half an hour of updates, kills and searches, compared with fresh indexes; MINUTES=how long
 	$(BIN)/python -m benchmarks.soak search --minutes $(MINUTES)
 
+fuzz: $(VENV)/installed ## damage files of every kind, FUZZ_MINUTES each, and watch; what fails is kept in build/fuzz
+	PYTHONPATH=tests OMP_NUM_THREADS=1 $(BIN)/python -m fuzz --minutes $(FUZZ_MINUTES) $(if $(SEED),--seed $(SEED))
+
 lint: $(VENV)/installed ## check style, types and architecture
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
@@ -74,7 +81,7 @@ format: $(VENV)/installed ## rewrite the code in house style
 	$(BIN)/ruff check --fix .
 	$(BIN)/ruff format .
 
-bench: $(VENV)/installed ## run every benchmark (long)
+bench: $(VENV)/installed ## run every benchmark of attention and models (hours)
 	$(BIN)/longspan bench attention
 	$(BIN)/longspan bench model
 
@@ -94,7 +101,7 @@ native-test: $(VENV)/installed ## run the native core's own tests
 sanitize: $(VENV)/tools ## run the native core's own tests, longer, under address and undefined-behavior sanitizers
 	$(BIN)/cmake -S . -B build/sanitize -G Ninja -DCMAKE_MAKE_PROGRAM=$(CURDIR)/$(BIN)/ninja -DLONGSPAN_SANITIZE=ON
 	$(BIN)/cmake --build build/sanitize --target longspan_tests
-	build/sanitize/longspan_tests
+	build/sanitize/longspan_tests $(CASES)
 
 hf-suite: $(HF)/installed ## run transformers' own tests of its long models with our attention; TRANSFORMERS=its checkout
 	@test -d "$(TRANSFORMERS)/tests" || { echo "Give TRANSFORMERS=the folder of a checkout of transformers."; exit 2; }

@@ -54,6 +54,7 @@ def refused_weights(
 
 
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
-    words = f"malicious checkpoints: {COUNTS['refused']} refused, {COUNTS['executed']} executed"
+    refused, executed = COUNTS["refused"], COUNTS["executed"]
+    words = f"malicious and damaged checkpoints: {refused} attempts refused, {executed} executed"
     if COUNTS["refused"] or NOTES:
         terminalreporter.write_line("; ".join([words, *NOTES] if COUNTS["refused"] else NOTES))

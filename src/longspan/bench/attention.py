@@ -46,8 +46,7 @@ def run(
             except KeyboardInterrupt:
                 stopped = KeyboardInterrupt("stopped; the table holds what was measured before.")
             print(report.table())
-        if json:
-            json.write_text(report.json())
+        report.save(json)
         if stopped:
             raise stopped
 

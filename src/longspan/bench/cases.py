@@ -1,8 +1,9 @@
 """The named cases: what is measured, against whom, and the bar that has to be reached."""
 
 import json
+import math
 from collections.abc import Iterator
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from functools import partial
 from operator import truediv
 from pathlib import Path
@@ -10,6 +11,7 @@ from typing import Any
 
 from longspan.bench import ours, peers
 from longspan.bench.bars import Case, Maker, at_most, of_sgemm, speed_of, times
+from longspan.bench.kept import Measured, kept
 from longspan.bench.measure import Missing, Run
 from longspan.bench.memory import MemoryCase
 from longspan.bench.ours import Work, longformer
@@ -27,10 +29,29 @@ PLAIN = Work()
 TRAINING = Work(backward=True)
 
 
-def cases(*, flex: bool = False) -> dict[str, Case | MemoryCase]:
+@dataclass(frozen=True)
+class KeptCase:
+    """A case again, in a process whose allocator keeps its pages."""
+
+    name: str
+    case: str
+
+    def measured(self, rounds: int, budget: float = math.inf) -> Measured:
+        """Those of its figures that compare with transformers."""
+        return kept(self.name, again, self.case, rounds, budget)
+
+
+def again(case: str, rounds: int, budget: float) -> Measured:
+    """The child's side of such a case."""
+    return cases()[case].measured(rounds, budget)
+
+
+def cases(*, flex: bool = False) -> dict[str, Case | MemoryCase | KeptCase]:
     """Every case by name, in the order of the table; `flex` also compiles FlexAttention (a minute)."""
     listed = (*_longformer(flex), *_patterns(), *_shapes(), *_lengths(), *_machine(), *_overheads())
-    return {case.name: case for case in listed}
+    known: dict[str, Case | MemoryCase | KeptCase] = {case.name: case for case in listed}
+    peers = [case.name for case in listed if isinstance(case, Case) and "transformers" in case.runs]
+    return known | {f"{name}-kept": KeptCase(f"{name}-kept", name) for name in peers}
 
 
 def _transformers(*, backward: bool = False) -> dict[str, Maker]:

@@ -101,8 +101,11 @@ class Job:
                 if self.training:
                     output.backward(upstream.view(output.shape) if output.dim() else None)  # None: of a loss
 
-        counted = not self.training and not self.written
-        return Run(call, amount=self.linear_flops if counted else 0.0, grad=self.training)
+        if self.training:
+            return Run(call, grad=True)
+        if self.written:
+            return Run(call, reading=led.Reading(led.encoder_of(model)))
+        return Run(call, amount=self.linear_flops)
 
     @property
     def sizes(self) -> dict[str, Any]:

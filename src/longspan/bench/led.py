@@ -1,5 +1,6 @@
 """LED, which reads documents and writes about them, as something to time: ours and transformers'."""
 
+import time
 from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING, Any
 
@@ -22,6 +23,24 @@ BEAMS = 4
 POSITIONS = 1024
 "Of the decoder."
 Side = tuple[nn.Module, Callable[[], Iterable[Tensor]]]
+
+
+class Reading:
+    """How long an encoder's last call took, by hooks around it: the share of a summary that is reading."""
+
+    def __init__(self, encoder: nn.Module) -> None:
+        self.seconds = self._began = 0.0
+        encoder.register_forward_pre_hook(self._begin)
+        encoder.register_forward_hook(self._end)
+
+    def __call__(self) -> float:
+        return self.seconds
+
+    def _begin(self, *_: object) -> None:
+        self._began = time.perf_counter()
+
+    def _end(self, *_: object) -> None:
+        self.seconds = time.perf_counter() - self._began
 
 
 def ours(job: "Job", documents: list[Tensor]) -> Side:
@@ -56,6 +75,11 @@ def ours(job: "Job", documents: list[Tensor]) -> Side:
         return [torch.tensor(best.tokens) for best, *_ in generate(model, ids, layout, options)]
 
     return model, outputs
+
+
+def encoder_of(model: nn.Module) -> nn.Module:
+    """The part that reads, of either side."""
+    return model.encoder if isinstance(model, Seq2SeqLM) else model.get_submodule("led.encoder")
 
 
 def transformers(job: "Job", inputs: dict[str, Tensor]) -> Side:

@@ -38,7 +38,7 @@ class LoadCase:
     bar: float
     config: LongformerConfig = BASE
 
-    def measure_into(self, report: Report, rounds: int, budget: float) -> None:
+    def measure_into(self, report: Report, rounds: int) -> None:
         """Add the figure; the folder has just been written, so it is in the page cache."""
         results: list[Round] = []
         missing: dict[str, str] = {}

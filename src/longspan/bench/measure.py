@@ -16,7 +16,8 @@ from torch import Tensor
 SGEMM_SIZE = 2048
 SGEMM_FLOPS = 2 * SGEMM_SIZE**3
 TURN_SECONDS = 0.03  # a shorter call is repeated until its turn lasts this long
-FEWEST_ROUNDS = 3
+FEWEST_ROUNDS = 5
+"""A figure of fewer rounds is not published."""
 
 
 class Missing(Exception):
@@ -36,6 +37,8 @@ class Run:
     held: int = 0
     """Bytes it keeps besides inputs and results: the plan."""
     within: Callable[[], AbstractContextManager[object]] = nullcontext
+    reading: Callable[[], float] | None = None
+    """Seconds of the last call in which the document was read, of one that also writes."""
 
 
 @dataclass(frozen=True)
@@ -49,6 +52,8 @@ class Turn:
     """FLOP/s of the matrix products just before and after (their mean), if they were run."""
     peak: float = math.nan
     """Bytes by which the process grew at most, if that was measured."""
+    reading: float = math.nan
+    """Seconds of reading, of a run that also writes."""
 
 
 @contextmanager
@@ -90,7 +95,7 @@ def measure(
 ) -> list[Round]:
     """Time all runs in turn, round after round; the `paired` ones each between two matrix products.
 
-    A slow case stops after `budget` seconds, once it has three rounds."""
+    A slow case stops after `budget` seconds, once it has FEWEST_ROUNDS."""
     sgemm = Sgemm() if paired else None
     repeats = {name: _repeats(run) for name, run in runs.items()}
     results: list[Round] = []
@@ -122,7 +127,8 @@ def turn(run: Run, repeats: int, sgemm: Sgemm | None) -> Turn:
         before = sgemm.pace() if sgemm else math.nan
         seconds = _seconds(run.call, repeats)
         after = sgemm.pace() if sgemm else math.nan
-    return Turn(seconds, run.amount / seconds, (before + after) / 2)
+    reading = run.reading() if run.reading else math.nan
+    return Turn(seconds, run.amount / seconds, (before + after) / 2, reading=reading)
 
 
 @contextmanager

@@ -1,13 +1,12 @@
 """`longspan bench model`: run the cases of whole models and print the tables; save JSON."""
 
-import math
 import sys
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
 from longspan.bench.bars import timings
 from longspan.bench.jobs import Job
-from longspan.bench.measure import Round, spread, using_threads
+from longspan.bench.measure import FEWEST_ROUNDS, Round, spread, using_threads
 from longspan.bench.model_cases import ON_REQUEST, against_transformers, model_cases
 from longspan.bench.processes import take_turns
 from longspan.bench.progress import named, progress
@@ -15,9 +14,7 @@ from longspan.bench.report import Report, Timing, aligned, header, machine, numb
 from longspan.errors import whole
 from longspan.native import targets
 
-ROUNDS = 3
-CASE_SECONDS = 100.0
-"""Without --rounds, a case begins no round that would end later than this, but the first."""
+SHORT_ROUNDS = 3
 SHORT = {
     "longformer, n 2048, 4 layers": Job(layers=4, lengths=(2048,)),
     "led, n 2048, 2 layers, 16 tokens written": Job(
@@ -35,28 +32,27 @@ def run(
     json: Path | None = None,
 ) -> None:
     """Print the short table, or the named cases (if none is named, all but those on request)."""
-    count = ROUNDS if rounds is None else whole("rounds", rounds, 1)
+    count = FEWEST_ROUNDS if rounds is None else whole("rounds", rounds, 1)
     with using_threads(whole("threads", threads, 1)):
         report, stopped = Report(machine(next(iter(targets()), "none"))), None
         if short:
-            print(short_table(report.machine, count, SHORT))
+            print(short_table(report.machine, SHORT_ROUNDS if rounds is None else count, SHORT))
             return
         try:
-            run_cases(report, names, count, CASE_SECONDS if rounds is None else math.inf)
+            run_cases(report, names, count)
         except KeyboardInterrupt:
             stopped = KeyboardInterrupt("stopped; the table holds what was measured before.")
         print(f"{report.table()}\n{runs_table(report.timings)}")
-        if json:
-            json.write_text(report.json())
+        report.save(json)
         if stopped:
             raise stopped
 
 
-def run_cases(report: Report, names: Sequence[str], rounds: int, budget: float) -> None:
+def run_cases(report: Report, names: Sequence[str], rounds: int) -> None:
     """Measure the named cases into the report."""
     known = model_cases()
     for name in named(names, known, ON_REQUEST):
-        known[name].measure_into(report, rounds, budget)
+        known[name].measure_into(report, rounds)
 
 
 def runs_table(timings: Sequence[Timing]) -> str:
@@ -79,7 +75,7 @@ def short_table(where: dict[str, str], rounds: int, jobs: Mapping[str, Job]) -> 
     for name in progress(list(jobs)):
         results: list[Round] = []
         missing: dict[str, str] = {}
-        take_turns(against_transformers(jobs[name]), results, missing, rounds, math.inf)
+        take_turns(against_transformers(jobs[name]), results, missing, rounds)
         for who, reason in missing.items():
             print(f"{who} is left out: {reason}", file=sys.stderr)
         rows += short_rows(name, results)

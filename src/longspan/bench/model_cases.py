@@ -14,8 +14,10 @@ from longspan.bench.report import Report
 
 LONG = 65_536
 GIGABYTE = 1e9
-ON_REQUEST = ("documents-12",)
+ON_REQUEST = ("documents-12", "documents-12-kept")
 """Cases that run only when they are named."""
+KEPT = " keeping pages"
+"""What ends the name of a peer whose allocator gives no page back to the system."""
 
 
 @dataclass(frozen=True)
@@ -26,12 +28,12 @@ class ModelCase:
     jobs: Mapping[str, Job]
     bars: tuple[Bar, ...]
 
-    def measure_into(self, report: Report, rounds: int, budget: float) -> None:
+    def measure_into(self, report: Report, rounds: int) -> None:
         """Add a figure per bar and a timing per job; of an interrupted case, from the whole rounds."""
         results: list[Round] = []
         missing: dict[str, str] = {}
         try:
-            take_turns(self.jobs, results, missing, rounds, budget)
+            take_turns(self.jobs, results, missing, rounds)
         finally:
             whole = [turns for turns in results if turns.keys() | missing.keys() == self.jobs.keys()]
             report.figures += figures(self.name, self.bars, whole, missing) if whole or missing else []
@@ -40,7 +42,7 @@ class ModelCase:
 
 def model_cases() -> dict[str, ModelCase | LoadCase]:
     """Every case by name, in the order of the table."""
-    base = (*_forward(), *_documents(), _training(), _long(), _poolingformer(), _etc())
+    base = (*_forward(), *_documents(), *_training(), _long(), _poolingformer(), _etc())
     cases: dict[str, ModelCase | LoadCase] = {case.name: case for case in (*base, *_accelerate(), *_led())}
     return cases | {"load": LoadCase("load", 1.5)}
 
@@ -50,16 +52,33 @@ def against_transformers(ours: Job) -> dict[str, Job]:
     return {"ours": ours, "transformers": replace(ours, who="transformers")}
 
 
+def keeping_pages(jobs: Mapping[str, Job]) -> dict[str, Job]:
+    """The jobs of transformers once more, each under an allocator that keeps its pages."""
+    theirs = {name: job for name, job in jobs.items() if job.who == "transformers"}
+    return {name + KEPT: replace(job, keep_pages=True, warm_up=True) for name, job in theirs.items()}
+
+
+def _twins(name: str, jobs: Mapping[str, Job], *bars: Bar) -> Iterator[ModelCase]:
+    """A case, and NAME-kept: ours against transformers keeping pages.
+
+    Not one case, for time's sake, and because transformers' processes would not fit into memory together.
+    """
+    yield ModelCase(name, jobs, bars)
+    kept = keeping_pages(jobs)
+    yield ModelCase(f"{name}-kept", {"ours": jobs["ours"]} | kept, tuple(times(peer, None) for peer in kept))
+
+
 def _forward() -> Iterator[ModelCase]:
     """n 4,096 through the base models."""
     longformer = against_transformers(Job())
-    longformer["transformers keeping pages"] = replace(longformer["transformers"], keep_pages=True)
-    longformer["int8"] = replace(longformer["ours"], int8=True)
+    longformer |= keeping_pages(longformer) | {"int8": replace(longformer["ours"], int8=True)}
     share = replace(of_sgemm(0.70), measure="linear layers at sgemm speed, of our time")
-    speed = (times("transformers", 3), times("transformers keeping pages", 2.1), share)
-    yield ModelCase("longformer", longformer, (*speed, times("transformers", 5.5, run="int8")))
+    speed = (times("transformers", 3), times("transformers" + KEPT, 2.1), share)
+    int8 = (times("transformers", 5.5, run="int8"), times("transformers" + KEPT, None, run="int8"))
+    yield ModelCase("longformer", longformer, (*speed, *int8))
     bigbird = against_transformers(Job(family="bigbird"))
-    yield ModelCase("bigbird", bigbird, (times("transformers", 3), of_peak("transformers", 0.5)))
+    bars = (times("transformers", 3), times("transformers" + KEPT, None), of_peak("transformers", 0.5))
+    yield ModelCase("bigbird", bigbird | keeping_pages(bigbird), bars)
 
 
 def _poolingformer() -> ModelCase:
@@ -106,16 +125,16 @@ def _documents() -> Iterator[ModelCase]:
         by_length = replace(theirs, lengths=tuple(sorted(DOCUMENTS)))
         peers = {"transformers in given order": theirs, "transformers sorted by length": by_length}
         bars = (times(peer, bar) for peer, bar in zip(peers, (5, 3), strict=True))
-        yield ModelCase(name, {"ours": ours} | peers, tuple(bars))
+        yield from _twins(name, {"ours": ours} | peers, *bars)
 
 
-def _training() -> ModelCase:
+def _training() -> Iterator[ModelCase]:
     """Forward and backward, n 4,096."""
     ours = Job(training=True, warm_up=False)
     jobs = against_transformers(ours) | {"checkpointing": replace(ours, checkpointing=True)}
     memory = (of_peak("transformers", 0.5), of_peak("transformers", 0.25, run="checkpointing"))
     speed = times("transformers", None, run="checkpointing")
-    return ModelCase("training", jobs, (times("transformers", 2.5), *memory, speed))
+    yield from _twins("training", jobs, times("transformers", 2.5), *memory, speed)
 
 
 def _accelerate() -> Iterator[ModelCase]:
@@ -129,8 +148,11 @@ def _accelerate() -> Iterator[ModelCase]:
                 jobs["activations"] = replace(job, who="accelerated with activations")
                 measure = "activations too, x faster than transformers"
                 bars.append(times("transformers", None, run="activations", measure=measure))
-            name = f"accelerate-{family}{'-training' if training else ''}"
-            yield ModelCase(name, jobs, tuple(bars))
+            if training:
+                yield from _twins(f"accelerate-{family}-training", jobs, *bars)
+            else:
+                bars.append(times("transformers" + KEPT, None))
+                yield ModelCase(f"accelerate-{family}", jobs | keeping_pages(jobs), tuple(bars))
 
 
 def _led() -> Iterator[ModelCase]:
@@ -138,19 +160,27 @@ def _led() -> Iterator[ModelCase]:
     reading = Job(family="led", layers=6, radius=512, positions=16_384, lengths=(8192,))
     longer = {"n 16384": replace(reading, lengths=(16_384,), warm_up=False)}
     memory = _gigabytes(2.5, run="n 16384")
-    yield ModelCase("led", against_transformers(reading) | longer, (times("transformers", 2.5), memory))
-    whole = against_transformers(replace(reading, written=128, warm_up=False))
-    alone = {f"{who}, reading": replace(job, written=0) for who, job in whole.items()}
-
-    def writing(r: Round) -> float:
-        theirs, ours = (r[who].seconds - r[f"{who}, reading"].seconds for who in ("transformers", "ours"))
-        return theirs / ours
-
-    share = Bar("writing alone, x faster than transformers", writing, (*whole, *alone), 2.0)
-    yield ModelCase("summarize", whole | alone, (share, times("transformers", 2.3)))
+    both = against_transformers(reading)
+    speed = (times("transformers", 2.5), times("transformers" + KEPT, None))
+    yield ModelCase("led", both | keeping_pages(both) | longer, (*speed, memory))
+    summary = against_transformers(replace(reading, written=128, warm_up=False))
+    for case in _twins("summarize", summary, times("transformers", 2.3), of_peak("transformers", None)):
+        (peer,) = case.jobs.keys() - {"ours"}
+        alone = _writing(peer, 2.0 if peer == "transformers" else None)
+        yield replace(case, bars=(alone, *case.bars))
     learning = replace(reading, training=True, written=256, warm_up=False)
     bars = (times("transformers", 2.0), of_peak("transformers", 0.5))
-    yield ModelCase("led-training", against_transformers(learning), bars)
+    yield from _twins("led-training", against_transformers(learning), *bars)
+
+
+def _writing(peer: str, bar: float | None) -> Bar:
+    """How many times faster ours writes, what it takes to read left out on both sides."""
+
+    def value(r: Round) -> float:
+        theirs, ours = (r[who].seconds - r[who].reading for who in (peer, "ours"))
+        return theirs / ours
+
+    return Bar(f"writing alone, x faster than {peer}", value, (peer, "ours"), bar)
 
 
 def _gigabytes(most: float, run: str = "ours") -> Bar:

@@ -3,7 +3,6 @@
 import math
 import os
 import signal
-import time
 from collections.abc import Iterator, Mapping
 from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass, replace
@@ -37,16 +36,26 @@ class Job(Protocol):
 
 
 @contextmanager
+def variables(environment: Mapping[str, str]) -> Iterator[None]:
+    """Environment variables that processes started in the block are born with."""
+    before = dict(os.environ)
+    os.environ.update(environment)
+    try:
+        yield
+    finally:
+        for name in environment.keys() - before.keys():
+            del os.environ[name]
+        os.environ.update(before)
+
+
+@contextmanager
 def worker(job: Job) -> Iterator["Worker"]:
     """A process that builds the job, ended with the block."""
-    spawn, before = get_context("spawn"), dict(os.environ)
+    spawn = get_context("spawn")
     ours, theirs = spawn.Pipe()
     process = spawn.Process(target=serve, args=(job, torch.get_num_threads(), theirs), daemon=True)
-    os.environ.update(job.environment)
-    process.start()
-    for name in job.environment.keys() - before.keys():
-        del os.environ[name]
-    os.environ.update(before)
+    with variables(job.environment):
+        process.start()
     theirs.close()
     try:
         yield Worker(process, ours)
@@ -117,19 +126,14 @@ def measured(run: Run, sgemm: Sgemm, built: int) -> Turn:
     return replace(taken, peak=in_use("VmHWM") - built if CLEAR.exists() else math.nan)
 
 
-def take_turns(
-    jobs: Mapping[str, Job], results: list[Round], missing: dict[str, str], rounds: int, budget: float
-) -> None:
-    """Append rounds to `results`, and to `missing` why a job cannot run.
-
-    After the first, no round begins that would probably not end within `budget` seconds."""
+def take_turns(jobs: Mapping[str, Job], results: list[Round], missing: dict[str, str], rounds: int) -> None:
+    """Append rounds to `results`, and to `missing` why a job cannot run."""
     with ExitStack() as stack:
         workers = {name: stack.enter_context(worker(job)) for name, job in jobs.items()}  # built side by side
         for name, process in workers.items():
             step(f"building {name}")
             with noting(missing, name):
                 process.wait()
-        started = time.perf_counter()
         while len(results) < rounds and len(missing) < len(jobs):
             turns: dict[str, Turn] = {}
             results.append(turns)
@@ -138,5 +142,3 @@ def take_turns(
                     step(f"round {len(results)} of {rounds}: {name}")
                     with noting(missing, name):
                         turns[name] = process.turn()
-            if (time.perf_counter() - started) * (1 + 1 / len(results)) > budget:
-                break

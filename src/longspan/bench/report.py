@@ -6,6 +6,7 @@ import os
 import platform
 import re
 import subprocess
+import sys
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass, field
 from importlib.metadata import PackageNotFoundError, version
@@ -15,7 +16,11 @@ import torch
 
 from longspan.bench.measure import Spread
 
-SCHEMA = 1
+SCHEMA = 2
+"""2: `dirty` says whether the measured code was that of the commit."""
+ROOT = Path(__file__).parents[3]
+MEASURED = ("src", "csrc", "CMakeLists.txt", "pyproject.toml", "constraints.txt")
+"""What may not have changed since the commit of a run, untracked files included."""
 
 
 @dataclass(frozen=True)
@@ -80,10 +85,17 @@ class Report:
 
     def json(self) -> str:
         """Everything, the samples too."""
-        document = {"schema": SCHEMA, **asdict(self)}
+        document = {"schema": SCHEMA, "dirty": self.machine.get("commit", "").endswith("+"), **asdict(self)}
         for figure, entry in zip(self.figures, document["figures"], strict=True):
             entry["verdict"] = figure.verdict
         return json.dumps(document, indent=1) + "\n"
+
+    def save(self, path: Path | None) -> None:
+        """Write everything, if a path is given; a run of changed code is marked as dirty, and says so."""
+        if path:
+            path.write_text(self.json())
+            if self.machine.get("commit", "").endswith("+"):
+                print(f"{path} is marked as dirty: commit the code, then measure it.", file=sys.stderr)
 
     def table(self) -> str:
         """Header and one line per figure."""
@@ -142,7 +154,7 @@ def machine(target: str) -> dict[str, str]:
         "torch": torch.__version__,
         "transformers": _version("transformers"),
         "longspan": _version("longspan"),
-        "commit": _commit(),
+        "commit": commit(),
         "target": target,
         "load": f"{os.getloadavg()[0]:.1f}",
     }
@@ -161,14 +173,22 @@ def _version(package: str) -> str:
         return "not installed"
 
 
-def _commit() -> str:
-    """The checked-out commit, with a + if files were changed since; "unknown" outside a checkout."""
-    root = Path(__file__).parents[3]
-    describe = ["git", "-C", str(root), "describe", "--always", "--dirty=+", "--match="]
-    if not (root / "pyproject.toml").exists():
-        return "unknown"
+def commit(root: Path = ROOT) -> str:
+    """The checked-out commit, with a + if what is measured was changed since; "unknown" outside a checkout.
+
+    Runs that were saved into the tree do not count as a change of what is measured."""
     try:
-        done = subprocess.run(describe, capture_output=True, text=True, check=True)
+        name = _git(root, "rev-parse", "--short", "HEAD")
+        changed = _git(
+            root, "status", "--porcelain", "--", *(part for part in MEASURED if (root / part).exists())
+        )
     except (OSError, subprocess.CalledProcessError):
         return "unknown"
+    return name + "+" * bool(changed)
+
+
+def _git(root: Path, *arguments: str) -> str:
+    if not (root / "pyproject.toml").exists():  # installed, perhaps below someone else's checkout
+        raise FileNotFoundError(root)
+    done = subprocess.run(["git", "-C", str(root), *arguments], capture_output=True, text=True, check=True)
     return done.stdout.strip()

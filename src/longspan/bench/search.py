@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from longspan.bench.bars import Bar, Case, at_most, figures, of_sgemm, seconds, times
+from longspan.bench.kept import kept
 from longspan.bench.measure import Round, Run, Turn, spread, using_threads
 from longspan.bench.model import runs_table
 from longspan.bench.peers import need_transformers
@@ -74,8 +75,7 @@ def run(
         for name in named(names, cases):
             report.add(*cases[name](count))
         print(f"{report.table()}\n{runs_table(report.timings)}")
-        if json:
-            json.write_text(report.json())
+        report.save(json)
 
 
 def cases_of(text: str, sizes: Sizes, folder: Path) -> Mapping[str, Callable[[int], Measured]]:
@@ -84,7 +84,8 @@ def cases_of(text: str, sizes: Sizes, folder: Path) -> Mapping[str, Callable[[in
 
     model = pull()
     return {
-        "encode": lambda n: encoding(text, model).measured(n),
+        "encode": lambda n: encoded(text, model, n),
+        "encode-kept": lambda n: kept("encode-kept", encoded, text, model, n),
         "query": lambda n: asking(text, sizes.passages, folder / "large", loaded(model)).measured(4 * n),
         "words": lambda n: by_words(text, *sizes.words, folder / "words").measured(n),
         "space": lambda _: taking_space(text, folder / "space", loaded(model)),
@@ -112,6 +113,11 @@ def text_of(folder: Path | None, characters: int) -> str:
     known = ["".join(draw.choices(parts, k=draw.randrange(1, 5))) for _ in range(5000)]
     words = (known[min(4999, int(draw.paretovariate(0.8)))] for _ in range(characters // 4))
     return " ".join(word + "." * (draw.random() < 0.06) for word in words)[:characters]
+
+
+def encoded(text: str, model: Path, rounds: int) -> Measured:
+    """The case of encoding, measured."""
+    return encoding(text, model).measured(rounds)
 
 
 def encoding(text: str, model: Path) -> Case:

@@ -100,6 +100,8 @@ class View:
                 behind = entry.token_slot + numbers(entry.token_ends)
                 own = slice(entry.slot + 1, entry.slot + 1 + entry.passages)
                 starts[own], ends[own] = np.concatenate(([entry.token_slot], behind[:-1])), behind
+        if (starts > ends).any() or (ends > len(self.tokens)).any():  # a wrong count would fill the memory
+            raise ValueError("tokens are missing")
         return starts, ends
 
     def search(

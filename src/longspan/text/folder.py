@@ -220,14 +220,17 @@ def _extras(options: Mapping[str, Any]) -> list[AddedToken]:
 
 def _added(value: object) -> AddedToken:
     """A token as tokenizer_config.json writes it: a string, or an object with flags."""
-    if isinstance(value, str):
-        return AddedToken(value, special=True, normalized=False)
-    if not isinstance(value, dict) or not isinstance(value.get("content"), str):
+    content = value.get("content") if isinstance(value, dict) else value
+    if not isinstance(content, str):
         raise bad("special token", "a string, or an object with its content", value)
+    if any("\ud800" <= letter <= "\udfff" for letter in content):  # JSON can write halves of characters
+        raise bad("special token", "valid Unicode", value)
+    if not isinstance(value, dict):
+        return AddedToken(content, special=True, normalized=False)
     flags = {name: value[name] for name in ("single_word", "lstrip", "rstrip", "normalized") if name in value}
     if not all(isinstance(flag, bool) for flag in flags.values()):
         raise bad("special token", "an object of true and false", value)
-    return AddedToken(value["content"], special=value.get("special", True) is True, **flags)
+    return AddedToken(content, special=value.get("special", True) is True, **flags)
 
 
 def _limit(options: Mapping[str, Any]) -> int | None:

@@ -5,7 +5,7 @@ import torch
 
 from longspan.bench.dense_etc import DenseEtc
 from longspan.bench.jobs import KEEP_PAGES, SIDES, Job
-from longspan.bench.measure import Missing, Run, conditions
+from longspan.bench.measure import Missing, Run, conditions, turn
 from longspan.families.etc.model import Etc, etc_base
 from longspan.layout import Layout
 
@@ -50,6 +50,15 @@ def test_all_sides_of_led_read_write_and_learn(who: str, written: int, training:
         (output,) = outputs()
     assert output.numel() == (1 if training else written or LED.lengths[0] * LED.width)
     assert (job().amount > 0) == (not written)
+
+
+@pytest.mark.parametrize("who", ["ours", "transformers"])
+def test_what_reading_takes_of_a_summary_is_known(who: str) -> None:
+    run = replace(LED, who=who, written=7)()
+    assert run.reading is not None
+    assert run.reading() == 0.0
+    taken = turn(run, 1, None)
+    assert 0 < taken.reading < taken.seconds
 
 
 def test_led_has_the_same_weights_on_both_sides() -> None:

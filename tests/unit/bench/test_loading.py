@@ -15,7 +15,7 @@ TINY = LongformerConfig(vocab_size=300, width=16, layers=1, heads=2, feed_forwar
 def measured(monkeypatch: pytest.MonkeyPatch, program: str) -> Report:
     monkeypatch.setattr(loading, "FIRST_OUTPUT", program)
     report = Report({})
-    LoadCase("load", 1.5, TINY).measure_into(report, 2, 100.0)
+    LoadCase("load", 1.5, TINY).measure_into(report, 2)
     return report
 
 

@@ -1,5 +1,6 @@
 import json
 import math
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -14,26 +15,22 @@ from longspan.cli import main
 
 CASES = [case for case in model_cases.model_cases().values() if isinstance(case, ModelCase)]
 ROUND: Round = {
-    "ours": Turn(seconds=2.0, pace=60e9, sgemm=80e9, peak=2e9),
-    "transformers": Turn(seconds=7.0, pace=17e9, sgemm=80e9, peak=8e9),
-    "transformers keeping pages": Turn(seconds=4.0, pace=30e9, sgemm=80e9, peak=8e9),
+    "ours": Turn(seconds=2.0, pace=60e9, sgemm=80e9, peak=2e9, reading=0.5),
+    "transformers": Turn(seconds=7.0, pace=17e9, sgemm=80e9, peak=8e9, reading=1.0),
+    "transformers keeping pages": Turn(seconds=4.0, pace=30e9, sgemm=80e9, peak=8e9, reading=1.0),
     "checkpointing": Turn(seconds=3.0, pace=0.0, sgemm=80e9, peak=1e9),
     "n 4096": Turn(seconds=0.1, pace=60e9, sgemm=80e9, peak=1e8),
-    "ours, reading": Turn(seconds=0.5, pace=60e9, sgemm=80e9, peak=1e9),
-    "transformers, reading": Turn(seconds=1.0, pace=17e9, sgemm=80e9, peak=2e9),
 }
 
 
 def faked(
     monkeypatch: pytest.MonkeyPatch, *, rounds: int = 1, interrupted: bool = False, absent: str = ""
-) -> list[tuple[int, float]]:
-    """Measuring is replaced by copies of ROUND, perhaps interrupted; the rounds and seconds asked for."""
-    asked: list[tuple[int, float]] = []
+) -> list[int]:
+    """Measuring is replaced by copies of ROUND, perhaps interrupted; the rounds asked for."""
+    asked: list[int] = []
 
-    def fake(
-        jobs: dict[str, object], results: list[Round], missing: dict[str, str], count: int, budget: float
-    ) -> None:
-        asked.append((count, budget))
+    def fake(jobs: dict[str, object], results: list[Round], missing: dict[str, str], count: int) -> None:
+        asked.append(count)
         missing.update({name: "not installed" for name in jobs if absent and absent in name})
         named = {name: ROUND.get(name, ROUND["transformers"]) for name in jobs if name not in missing}
         results += [named] * rounds
@@ -48,7 +45,7 @@ def faked(
 
 def figures(case: str) -> dict[str, tuple[float, str]]:
     report = Report({})
-    run_cases(report, [case], 1, math.inf)
+    run_cases(report, [case], 1)
     return {f.measure: (f.spread.median if f.spread else math.nan, f.verdict) for f in report.figures}
 
 
@@ -67,6 +64,19 @@ def test_ours_and_its_peers_have_the_same_work(case: ModelCase) -> None:
                 assert (job.family, job.training) == (ours.family, ours.training)
 
 
+def test_every_ratio_to_transformers_is_measured_with_both_allocators() -> None:
+    default, kept = (
+        {
+            repr(replace(job, keep_pages=False, warm_up=True))
+            for case in CASES
+            for job in case.jobs.values()
+            if job.who == "transformers" and job.keep_pages is keep
+        }
+        for keep in (False, True)
+    )
+    assert default == kept != set()
+
+
 def test_the_longformer_case_judges_speed_twice_and_the_linear_share(monkeypatch: pytest.MonkeyPatch) -> None:
     faked(monkeypatch)
     assert figures("longformer") == {
@@ -74,6 +84,7 @@ def test_the_longformer_case_judges_speed_twice_and_the_linear_share(monkeypatch
         "x faster than transformers keeping pages": (2.0, "short"),
         "linear layers at sgemm speed, of our time": (0.75, "pass"),
         "int8, x faster than transformers": (1.0, "short"),
+        "int8, x faster than transformers keeping pages": (pytest.approx(4 / 7), "-"),
     }
 
 
@@ -124,6 +135,11 @@ def test_writing_is_judged_alone_and_with_the_reading(monkeypatch: pytest.Monkey
     assert figures("summarize") == {
         "writing alone, x faster than transformers": (4.0, "pass"),
         "x faster than transformers": (3.5, "pass"),
+        "of the peak memory of transformers": (0.25, "-"),
+    }
+    assert figures("summarize-kept") == {
+        "writing alone, x faster than transformers keeping pages": (2.0, "-"),
+        "x faster than transformers keeping pages": (2.0, "-"),
     }
 
 
@@ -131,6 +147,7 @@ def test_led_is_judged_reading_and_learning(monkeypatch: pytest.MonkeyPatch) -> 
     faked(monkeypatch)
     assert figures("led") == {
         "x faster than transformers": (3.5, "pass"),
+        "x faster than transformers keeping pages": (2.0, "-"),
         "n 16384, GB above the weights": (8.0, "short"),
     }
     assert figures("led-training") == {
@@ -142,7 +159,7 @@ def test_led_is_judged_reading_and_learning(monkeypatch: pytest.MonkeyPatch) -> 
 def test_without_transformers_its_bars_are_skipped(monkeypatch: pytest.MonkeyPatch) -> None:
     faked(monkeypatch, absent="transformers")
     verdicts = [verdict for _, verdict in figures("longformer").values()]
-    assert verdicts == ["skipped", "skipped", "pass", "skipped"]
+    assert verdicts == ["skipped", "skipped", "pass", "skipped", "skipped"]
 
 
 def test_memory_that_cannot_be_measured_is_skipped(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -154,8 +171,8 @@ def test_memory_that_cannot_be_measured_is_skipped(monkeypatch: pytest.MonkeyPat
 def test_slow_cases_run_only_on_request(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(LoadCase, "measure_into", lambda *_: None)
     asked = faked(monkeypatch)
-    run_cases(Report({}), [], 3, 100.0)
-    assert asked == [(3, 100.0)] * (len(CASES) - len(ON_REQUEST))
+    run_cases(Report({}), [], 3)
+    assert asked == [3] * (len(CASES) - len(ON_REQUEST))
 
 
 def test_an_interruption_leaves_the_whole_rounds(
@@ -176,28 +193,29 @@ def test_an_interruption_before_the_first_round_leaves_nothing(monkeypatch: pyte
     faked(monkeypatch, rounds=0, interrupted=True)
     report = Report({})
     with pytest.raises(KeyboardInterrupt):
-        run_cases(report, ["longformer"], 1, math.inf)
+        run_cases(report, ["longformer"], 1)
     assert report.figures == []
     assert report.timings == []
 
 
-def test_rounds_that_are_asked_for_are_all_run(
+def test_rounds_are_those_asked_for_or_five(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     asked = faked(monkeypatch)
     run(names=["long"], rounds=7)
     run(names=["long"])
-    assert asked == [(7, math.inf), (3, 100.0)]
+    assert asked == [7, 5]
     assert capsys.readouterr().out.count("GB above the weights") == 2
 
 
 def test_the_second_table_tells_what_every_run_took(monkeypatch: pytest.MonkeyPatch) -> None:
     faked(monkeypatch)
     report = Report({})
-    run_cases(report, ["bigbird"], 1, math.inf)
-    ours, theirs = runs_table(report.timings).splitlines()[2:]
+    run_cases(report, ["bigbird"], 1)
+    ours, theirs, kept = runs_table(report.timings).splitlines()[2:]
     assert ours.split() == ["bigbird", "ours", "2.00", "2000", "80.0"]
     assert theirs.split()[:3] == ["bigbird", "transformers", "7.00"]
+    assert kept.split()[:5] == ["bigbird", "transformers", "keeping", "pages", "4.00"]
 
 
 def test_the_short_table_counts_no_linear_layers_where_texts_are_written() -> None:

@@ -1,10 +1,13 @@
 import json
+import shutil
+import subprocess
+from pathlib import Path
 from typing import Any
 
 import pytest
 
 from longspan.bench.measure import Spread
-from longspan.bench.report import Figure, Point, Report, Timing, aligned, machine, number
+from longspan.bench.report import Figure, Point, Report, Timing, aligned, commit, machine, number
 
 HALF = Spread(0.5, 0.4, 0.6)
 
@@ -82,3 +85,40 @@ def test_columns_are_as_wide_as_their_widest_cell() -> None:
 
 def test_the_header_names_what_a_reader_must_know() -> None:
     assert machine("avx2").keys() >= {"cpu", "threads", "torch", "commit", "target"}
+
+
+@pytest.fixture
+def checkout(tmp_path: Path) -> Path:
+    """A repository with a committed source file."""
+    if not shutil.which("git"):
+        pytest.skip("git is not installed")
+    (tmp_path / "src").mkdir()
+    for name in ("pyproject.toml", "src/a.py"):
+        (tmp_path / name).write_text("")
+    who = ["-c", "user.name=test", "-c", "user.email=test@localhost", "-c", "commit.gpgsign=false"]
+    for words in (["init", "-q"], ["add", "."], [*who, "commit", "-q", "-m", "first"]):
+        subprocess.run(["git", "-C", str(tmp_path), *words], check=True, capture_output=True)
+    return tmp_path
+
+
+def test_a_run_of_committed_code_is_clean_whatever_else_lies_about(checkout: Path) -> None:
+    (checkout / "benchmarks").mkdir()
+    (checkout / "benchmarks" / "new.json").write_text("{}")
+    name = commit(checkout)
+    assert name.isalnum()
+    assert json.loads(Report({"commit": name}).json())["dirty"] is False
+
+
+@pytest.mark.parametrize("file", ["src/a.py", "src/new.py", "pyproject.toml"])
+def test_a_run_of_changed_code_is_marked_as_dirty(
+    file: str, checkout: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (checkout / file).write_text("changed")
+    report = Report({"commit": commit(checkout)})
+    report.save(checkout / "run.json")
+    assert json.loads((checkout / "run.json").read_text())["dirty"] is True
+    assert "marked as dirty" in capsys.readouterr().err
+
+
+def test_outside_of_a_checkout_the_commit_is_unknown(tmp_path: Path) -> None:
+    assert commit(tmp_path) == "unknown"

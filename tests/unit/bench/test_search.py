@@ -47,7 +47,7 @@ def test_queries_and_updates_are_measured(tmp_path: Path, capsys: pytest.Capture
 
 def test_a_case_that_does_not_exist_is_a_mistake(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["bench", "search", "speed"]) == 2
-    assert "one of encode, query, words, space, start, update" in capsys.readouterr().err
+    assert "one of encode, encode-kept, query, words, space, start, update" in capsys.readouterr().err
 
 
 def test_text_is_read_or_made(tmp_path: Path) -> None:

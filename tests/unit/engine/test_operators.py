@@ -186,10 +186,10 @@ def test_a_new_length_is_new_data_not_a_new_graph(backend: str, dynamic: bool | 
 def test_another_pattern_is_new_data_too() -> None:
     layer, counter = compiled("eager", True)
     q, k, v = (random(200, HEADS, SIZE, dtype=torch.float32) for _ in "qkv")
-    for pattern in (Window(9), Causal(), Window(70, dilation=2)):
+    for pattern in (Window(9), Causal(), Window(70, dilation=2), Window(5), Window(30)):
         made = plan(pattern, Layout.packed([200]), heads=HEADS)
         torch.testing.assert_close(layer(q, k, v, made), attention(q.sin(), k, v, made).cos())
-    assert counter.frame_count <= 3
+    assert counter.frame_count <= 2  # the second may teach it that two sizes were equal by chance
 
 
 def test_terms_and_a_seed_tensor_compile() -> None:
@@ -215,8 +215,10 @@ def test_a_plan_made_in_inference_mode_can_be_trained_with() -> None:
     with torch.inference_mode():
         made = plan(Window(3), Layout.packed([77]), heads=HEADS)
     q = random(77, HEADS, SIZE)
-    attention(q, q, q, made).sum().backward()
-    assert q.grad is not None
+    (found,) = torch.autograd.grad(attention(q, q, q, made).square().sum(), q)
+    (expected,) = torch.autograd.grad(attention(q, q, q, made, backend="dense").square().sum(), q)
+    assert found.any()
+    torch.testing.assert_close(found, expected)
 
 
 @pytest.mark.parametrize("name", PlanArrays._fields)

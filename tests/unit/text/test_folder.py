@@ -219,3 +219,10 @@ def test_merges_that_spell_a_special_token_do_not_let_text_be_one() -> None:
     vocabulary = {"<": 0, "s": 1, ">": 2, "s>": 3, "<s>": 4}
     backend = Backend(models.BPE(vocabulary, [("s", ">"), ("<", "s>")]))
     assert Tokenizer.from_json(backend.to_str()).encode("<s>").ids.tolist() == [0, 3]
+
+
+@pytest.mark.parametrize("value", ["<s>\ud800", {"content": "\udfff"}])
+def test_half_a_character_as_a_special_token_is_refused(tmp_path: Path, value: object) -> None:
+    put(tiny.write("bert", tmp_path), tokenizer_config={"cls_token": value})
+    with pytest.raises(InputError, match="`special token` must be valid Unicode"):
+        Tokenizer.from_folder(tmp_path)

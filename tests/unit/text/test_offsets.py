@@ -1,6 +1,6 @@
 """Offsets are places in the very string that was given, whatever Unicode it holds."""
 
-import time
+from functools import partial
 
 import numpy as np
 from hypothesis import given
@@ -8,6 +8,7 @@ from hypothesis import strategies as st
 from hypothesis.strategies import SearchStrategy
 
 from longspan.text.tokenizer import Encoding, Tokenizer
+from machine import assert_linear
 
 ODD = (
     *(
@@ -67,18 +68,19 @@ def test_every_visible_character_lies_in_a_token(family: str, tokenizer: Tokeniz
 
 def test_a_slice_of_the_text_is_its_token(tokenizer: Tokenizer) -> None:
     text = "the cat, the mat  sat"
-    encoding = tokenizer.encode(text)
+    encoding, checked = tokenizer.encode(text), 0
     for index, (begin, end) in zip(encoding.ids, encoding.offsets, strict=True):
         word = tokenizer.tokens([index])[0].lstrip("Ġ▁").removeprefix("##")
         if index not in tokenizer.special_ids and begin < end:
             assert text[begin:end].strip() == word
+            checked += 1
+    assert checked >= 6
 
 
 def test_time_grows_with_length_alone(tokenizer: Tokenizer) -> None:
     for unit in ("a", "a  ", "e\u0301", " ", "the cat ", "[CLS]"):
-        seconds = []
-        for length in (20_000, 160_000):
-            started = time.thread_time()
-            tokenizer.encode(unit * (length // len(unit)))
-            seconds.append(time.thread_time() - started)
-        assert seconds[1] < 8 * 3 * seconds[0] + 0.5, unit  # 8 times the text; square growth would be 64
+        assert_linear(partial(_encode, tokenizer, unit), 20_000)
+
+
+def _encode(tokenizer: Tokenizer, unit: str, length: int) -> Encoding:
+    return tokenizer.encode(unit * (length // len(unit)))
