@@ -6,6 +6,7 @@ from dataclasses import replace
 import numpy as np
 
 from longspan.search.database import NEW_POSTINGS, POSTINGS
+from longspan.search.faults import sound
 from longspan.search.flat import chunks
 from longspan.search.records import Entry
 from longspan.search.store import FILES, Store
@@ -28,23 +29,28 @@ def compact(store: Store) -> None:
     Readers see the old state until the last of several transactions puts the new one in its place.
     """
     try:
-        with store.db.snapshot():
-            version, entries, rows = store.db.version, store.entries(), store.db.number("rows")
-            generation = store.next_generation()
-        dead = rows - sum(entry.passages + 1 for entry in entries)
-        moved = list(_moved(entries)) if dead > WASTE * rows else None
-        if moved is not None or store.db.number("parts") > PARTS:
-            place = np.full(rows, -1)
-            for old, new in zip(entries, entries if moved is None else moved, strict=True):
-                place[old.rows] = new.rows
-            if moved is not None:
-                _copy(store, entries, moved, generation)
-            _join(store, place)
-            with store.db.transaction():
-                if store.db.version == version:  # else another process wrote, without the lock
-                    _replace(store, moved, generation)
+        with sound(store.folder):
+            _compact(store)
     finally:
         store.tidy()
+
+
+def _compact(store: Store) -> None:
+    with store.db.snapshot():
+        version, entries, rows = store.db.version, store.entries(), store.db.number("rows")
+        generation = store.next_generation()
+    dead = rows - sum(entry.passages + 1 for entry in entries)
+    moved = list(_moved(entries)) if dead > WASTE * rows else None
+    if moved is not None or store.db.number("parts") > PARTS:
+        place = np.full(rows, -1)
+        for old, new in zip(entries, entries if moved is None else moved, strict=True):
+            place[old.rows] = new.rows
+        if moved is not None:
+            _copy(store, entries, moved, generation)
+        _join(store, place)
+        with store.db.transaction():
+            if store.db.version == version:  # else another process wrote, without the lock
+                _replace(store, moved, generation)
 
 
 def _moved(entries: Sequence[Entry]) -> Iterator[Entry]:

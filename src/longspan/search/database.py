@@ -195,10 +195,10 @@ class Database:
 
     def number(self, key: str) -> int:
         """A whole number of the `meta` table."""
-        try:
-            return int(self.get(key) or "")
-        except ValueError:
-            raise damaged(self.folder, f"its {key} is missing") from None
+        text = self.get(key) or ""
+        if not re.fullmatch(r"[0-9]{1,12}", text):  # a larger one would be a place that no file has
+            raise damaged(self.folder, f"its {key} is missing")
+        return int(text)
 
     @property
     def version(self) -> tuple[str | None, str | None]:

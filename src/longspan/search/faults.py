@@ -59,5 +59,5 @@ def sound(folder: Path) -> Iterator[None]:
         yield
     except LongspanError:
         raise
-    except (TypeError, ValueError, LookupError, OverflowError) as error:
+    except (TypeError, ValueError, LookupError, OverflowError, AttributeError) as error:
         raise damaged(folder, f"its content makes no sense ({error})") from error

@@ -169,7 +169,8 @@ class Index:
     @property
     def missing(self) -> list[Path]:
         """The files that the index holds, but that no longer exist."""
-        return [file.path for file in self._store.files() if is_gone(file.path)]
+        with sound(self.folder):
+            return [file.path for file in self._store.files() if is_gone(file.path)]
 
     def clear(self) -> None:
         """Forget everything, the model too."""
@@ -178,7 +179,7 @@ class Index:
 
     def _forget(self, paths: Sequence[Path]) -> int:
         if paths:
-            with self._store.db.transaction():
+            with sound(self.folder), self._store.db.transaction():
                 self._store.remove(paths)
                 self._store.remove_orphans()
             compact(self._store)

@@ -6,11 +6,13 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from longspan.search.database import Database
+from longspan.search.faults import sound
 
 
 def known_roots(db: Database) -> list[Path]:
     """The files and folders that were added."""
-    return [Path(root) for root in json.loads(db.get("roots") or "[]")]
+    with sound(db.folder):
+        return [Path(root) for root in json.loads(db.get("roots") or "[]")]
 
 
 def add_roots(db: Database, paths: Sequence[Path]) -> None:

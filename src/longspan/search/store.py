@@ -216,9 +216,11 @@ class Store:
         """Write what the model made of documents; the entries say what it read of them."""
         first = group[0][1]
         sizes = {"width": first.vectors.shape[1], "token_bytes": first.tokens.shape[1]}
-        token_slot = self.size_of("tokens")
+        token_slot, rows = self.size_of("tokens"), self.db.number("rows")
         vectors, tokens, updates = [], [], []
         for entry, own in group:
+            if not 0 <= entry.slot < rows:  # else a wrong number would be a place far behind the file's end
+                raise damaged(self.folder, f"a document has its rows at {entry.slot}")
             data = own.vectors.astype("<f2").tobytes(), own.tokens.tobytes()
             vectors.append((entry.slot, data[0]))
             tokens.append((token_slot, data[1]))
