@@ -8,6 +8,7 @@ from torch import Tensor
 
 from longspan.engine.backends import known, select
 from longspan.engine.backends.base import Problem, arithmetic
+from longspan.engine.packed import unpack
 from longspan.engine.plan import PlanArrays
 from longspan.errors import BackendError, bad
 
@@ -22,6 +23,8 @@ _LIBRARY.define(
 )
 
 Arguments = tuple[Any, ...]  # what _PROBLEM lists; an empty backend name means any backend
+SAVED = 9
+"""Tensors that backward needs beside the plan's: all its arrays, or the one that they are packed in."""
 
 
 def direct(problem: Problem) -> bool:
@@ -59,7 +62,8 @@ def _alone(tensors: Iterable[Tensor]) -> bool:
 
 def _problem(arguments: Arguments) -> tuple[Problem, str | None]:
     q, k, v, plan, *rest, backend = arguments
-    return Problem(q, k, v, PlanArrays(*plan), *rest), backend or None
+    arrays = unpack(plan[0]) if len(plan) == 1 else PlanArrays(*plan)
+    return Problem(q, k, v, arrays, *rest), backend or None
 
 
 def _checked(*arguments: Any) -> Arguments:
@@ -127,7 +131,7 @@ class _Attend(torch.autograd.Function):
 def _save(ctx: Any, inputs: Arguments, output: tuple[Tensor, Tensor]) -> None:
     """Keep what backward needs."""
     q, k, v, plan, scale, relative, content, table, dropout, seed, backend = inputs
-    ctx.save_for_backward(*output, q, k, v, relative, content, table, seed, *plan)
+    ctx.save_for_backward(*output, q, k, v, relative, content, table, seed, *plan)  # SAVED and the plan
     ctx.numbers = scale, dropout, backend
     ctx.set_materialize_grads(False)
 
@@ -135,7 +139,7 @@ def _save(ctx: Any, inputs: Arguments, output: tuple[Tensor, Tensor]) -> None:
 def _operator_backward(ctx: Any, *grads: Tensor | None) -> tuple[Any, ...]:
     """The same, with one gradient for each tensor of a list, as operators require."""
     dq, dk, dv, _, *rest = _Attend.backward(ctx, *grads)
-    return dq, dk, dv, [None] * len(PlanArrays._fields), *rest
+    return dq, dk, dv, [None] * (len(ctx.saved_tensors) - SAVED), *rest
 
 
 def _once(ctx: Any, *grads: Any) -> None:
@@ -150,8 +154,7 @@ def _fake_forward(q: Tensor, *others: Any) -> tuple[Tensor, Tensor]:
 
 
 def _fake_backward(grad_out: Tensor, grad_lse: Any, out: Any, lse: Any, *arguments: Any) -> list[Tensor]:
-    problem, _ = _problem(arguments)
-    return [x.new_empty(x.shape) for x in _differentiable(problem)]
+    return [x.new_empty(x.shape) for x in _differentiable(Problem(*arguments[:-1]))]
 
 
 _LIBRARY.impl("attend", lambda *a: _forward(*_checked(*a)), "CompositeExplicitAutograd")
