@@ -23,11 +23,12 @@ from longspan.tasks.registry import TASKS, build
 from unit.families.tiny import SIZES, some_ids
 from unit.tasks.tiny import CORPUS, reader
 
-CONFIGS: dict[str, Any] = {family.name: family.config(**SIZES) for family in FAMILIES}
-CONFIGS["ETC without global tokens"] = EtcConfig(**SIZES, block=0)
-CONFIGS["SIF"] = StitchedConfig(**SIZES, sif_weights=True)
+SMALL = SIZES | {"layers": 1}
+CONFIGS: dict[str, Any] = {family.name: family.config(**SMALL) for family in FAMILIES if family.name != "Stitched"}
+CONFIGS["ETC without global tokens"] = EtcConfig(**SMALL, block=0)
+CONFIGS["SIF"] = StitchedConfig(**SMALL, sif_weights=True, stitching=1)
 DECODER: dict[str, Any] = {"layers": 1, "heads": 2, "feed_forward": 8, "positions": 99}
-BEFORE_A_DECODER = Seq2SeqConfig(encoder=LongformerConfig(**SIZES, token_types=0), **DECODER)
+BEFORE_A_DECODER = Seq2SeqConfig(encoder=LongformerConfig(**SMALL, token_types=0), **DECODER)
 
 
 @pytest.mark.parametrize("family", ["longformer", "etc"])
@@ -85,7 +86,7 @@ def loss_of(model: TaskModel, layout: Layout) -> torch.Tensor:
 @pytest.mark.parametrize("marked", [None, [[], []], [[0, 3], [1]]], ids=["unmarked", "none", "some"])
 @pytest.mark.parametrize("name", CONFIGS)
 def test_every_parameter_has_a_gradient(name: str, marked: Any) -> None:
-    for task in READING:
+    for task in READING if name == "Longformer" else ("encode", "classify"):
         if marked is not None or task not in ("answer", "choose"):
             model = build(CONFIGS[name], task)
             loss_of(model, Layout.packed([40, 30], marked=marked)).backward()
@@ -109,18 +110,18 @@ def test_marks_change_no_gradient_but_those_of_global_projections() -> None:
     }
 
 
-def train(rank: int, port: int, marked: Any) -> None:
+def train(rank: int, port: int) -> None:
     """Two steps of one of two processes; DistributedDataParallel is an error where a gradient is missing."""
     os.environ |= {"MASTER_ADDR": "127.0.0.1", "MASTER_PORT": str(port), "GLOO_SOCKET_IFNAME": "lo"}
     torch.set_num_threads(1)
     distributed.init_process_group("gloo", rank=rank, world_size=2)
     torch.manual_seed(0)
-    config = PoolingformerConfig(**SIZES, radius=5)
+    config = PoolingformerConfig(**SMALL, radius=5)
     model = DistributedDataParallel(build(config, "classify", labels=2), find_unused_parameters=False)
     for step in range(2):
         model.zero_grad()
-        # One process reads documents with global tokens, the other perhaps without any.
-        layout = Layout.packed([40 + step, 30], marked=marked if rank else None)
+        # One process reads documents with global tokens, the other documents without any.
+        layout = Layout.packed([40 + step, 30], marked=[(), ()] if rank else None)
         logits = model(some_ids(layout.size, seed=rank), layout)
         TASKS["classify"].loss(logits, torch.tensor([0, 1])).backward()
     gradients = torch.cat([p.grad.flatten() for p in model.parameters() if p.grad is not None])
@@ -131,9 +132,8 @@ def train(rank: int, port: int, marked: Any) -> None:
 
 
 @pytest.mark.skipif(not distributed.is_available(), reason="torch is built without distributed")
-@pytest.mark.parametrize("marked", [None, [[], []]], ids=["unmarked", "none"])
-def test_two_processes_train_together_without_looking_for_unused_parameters(marked: Any) -> None:
+def test_two_processes_train_together_without_looking_for_unused_parameters() -> None:
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))
         port = free.getsockname()[1]
-    multiprocessing.spawn(train, (port, marked), nprocs=2)
+    multiprocessing.spawn(train, (port,), nprocs=2)
