@@ -8,7 +8,7 @@ from torch import Tensor, nn
 
 from longspan.engine.labels import ClippedDistance
 from longspan.families.config import EncoderConfig
-from longspan.families.model_plan import ModelPlan, outside_of_graphs, packed
+from longspan.families.model_plan import ModelPlan, outside_of_graphs, packed, planned
 from longspan.layout import Layout, require
 from longspan.nn.attention import SelfAttention
 from longspan.nn.embeddings import Embeddings
@@ -55,7 +55,7 @@ class Backbone(nn.Module):
         if isinstance(layout, ModelPlan):
             return layout.inputs
         if torch.compiler.is_compiling():
-            return self.plan(layout).inputs
+            return planned(self, layout).inputs
         return self.inputs(require(layout))
 
     @property

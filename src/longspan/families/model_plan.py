@@ -3,7 +3,7 @@
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import wraps
-from typing import ParamSpec, TypeVar
+from typing import TYPE_CHECKING, ParamSpec, TypeVar
 
 import torch
 from torch.utils import _pytree as pytree
@@ -14,9 +14,11 @@ from longspan.engine.plan import Plan
 from longspan.layout import Layout
 from longspan.nn.sites import Rows, tensor
 
+if TYPE_CHECKING:
+    from longspan.families.outside import Plans
+
 P = ParamSpec("P")
 T = TypeVar("T")
-OUTSIDE = "Plans are made outside of graphs: call the model with model.plan(layout) for its layout."
 
 
 @dataclass(frozen=True, eq=False)
@@ -39,15 +41,22 @@ class ModelPlan:
 
 
 def outside_of_graphs(plan: Callable[P, ModelPlan]) -> Callable[P, ModelPlan]:
-    """The function, which a graph that is being traced takes the result of, and nothing else."""
+    """The function, of which a graph that is being traced sees the result and nothing else."""
 
-    @torch.compiler.disable(reason=OUTSIDE)  # type: ignore[untyped-decorator]
     @wraps(plan)
     def outside(*arguments: P.args, **options: P.kwargs) -> ModelPlan:
         with _disable_current_modes():
             return plan(*arguments, **options)
 
-    return outside  # type: ignore[no-any-return]
+    return outside
+
+
+def planned(model: "Plans", *layouts: Layout) -> ModelPlan:
+    """model.plan(*layouts), in the midst of a graph that is being traced."""
+    from longspan.families import outside  # which imports torch's compiler
+
+    made: ModelPlan = outside.planned(model, *layouts)
+    return made
 
 
 def packed(tree: T, device: torch.device) -> T:

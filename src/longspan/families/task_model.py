@@ -9,7 +9,7 @@ from torch import Tensor, nn
 from longspan.errors import bad
 from longspan.families.backbone import Backbone
 from longspan.families.config import EncoderConfig, Rule
-from longspan.families.model_plan import ModelPlan, outside_of_graphs
+from longspan.families.model_plan import ModelPlan, outside_of_graphs, planned
 from longspan.layout import Layout, require
 from longspan.nn.heads import PoolingHead
 
@@ -74,7 +74,7 @@ class TaskModel(nn.Module):
         """What the backbone is given: a plan, or a layout in which the task's global tokens are marked."""
         if isinstance(layout, ModelPlan):
             return layout
-        return self.plan(layout) if torch.compiler.is_compiling() else self.marked(layout)
+        return planned(self, layout) if torch.compiler.is_compiling() else self.marked(layout)
 
     def marked(self, layout: Layout) -> Layout:
         """The layout with the task's global tokens, if it does not say itself which are marked."""

@@ -1,5 +1,7 @@
 """Models inside graphs: compiled in default mode, and whole with a plan; exported with either."""
 
+import subprocess
+import sys
 from typing import Any
 
 import pytest
@@ -156,6 +158,11 @@ def test_a_packed_plan_holds_all_arrays_and_refuses_what_does_not() -> None:
     for wrong in (packed.buffer[:-8], packed.buffer[:5], packed.buffer.int(), packed.buffer - 1):
         with pytest.raises(InputError, match="`plan` must be"):
             unpack(wrong)
+
+
+def test_nothing_of_the_compiler_is_imported_until_something_is_compiled() -> None:
+    script = "import sys; import longspan.reader; raise SystemExit('torch._dynamo' in sys.modules)"
+    subprocess.run([sys.executable, "-c", script], check=True)
 
 
 @pytest.mark.slow

@@ -24,7 +24,9 @@ from unit.families.tiny import SIZES, some_ids
 from unit.tasks.tiny import CORPUS, reader
 
 SMALL = SIZES | {"layers": 1}
-CONFIGS: dict[str, Any] = {family.name: family.config(**SMALL) for family in FAMILIES if family.name != "Stitched"}
+CONFIGS: dict[str, Any] = {
+    family.name: family.config(**SMALL) for family in FAMILIES if family.name != "Stitched"
+}
 CONFIGS["ETC without global tokens"] = EtcConfig(**SMALL, block=0)
 CONFIGS["SIF"] = StitchedConfig(**SMALL, sif_weights=True, stitching=1)
 DECODER: dict[str, Any] = {"layers": 1, "heads": 2, "feed_forward": 8, "positions": 99}

@@ -5,7 +5,7 @@ from torch import Tensor
 
 from longspan.families.backbone import Backbone
 from longspan.families.config import Rule
-from longspan.families.model_plan import ModelPlan, outside_of_graphs
+from longspan.families.model_plan import ModelPlan, outside_of_graphs, planned
 from longspan.families.seq2seq.model import Decoder, Seq2Seq, shift_right
 from longspan.families.task_model import TaskModel
 from longspan.layout import Layout, require
@@ -61,7 +61,7 @@ class Seq2SeqLM(TaskModel):
             given = layout
         else:
             texts = require(texts, "texts")
-            given = self.plan(layout, texts) if torch.compiler.is_compiling() else self.marked(layout)
+            given = planned(self, layout, texts) if torch.compiler.is_compiling() else self.marked(layout)
         return self.backbone.decode(self.backbone(ids, given), given, decoder_ids, texts)
 
     @outside_of_graphs
