@@ -1,64 +1,17 @@
 """What the rows of a tensor are: documents, positions, marks. Patterns read nothing else."""
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from functools import cached_property
 from hashlib import blake2b
-from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
 from longspan.errors import FARTHEST, InputError, bad, whole
 from longspan.shapes import BoolArray, IntArray
-
-RowIndex = slice | list[int] | IntArray | BoolArray | tuple[slice | IntArray | None, ...] | None
-"""What numpy takes to select rows, or to add an axis."""
-
-
-class Tags(dict[str, IntArray]):
-    """Columns by name; asking for one that is not there is an error that says how to give it."""
-
-    def __missing__(self, name: str) -> IntArray:
-        given = ", ".join(map(repr, self)) or "none"
-        repair = f"Give it to the layout: Layout.packed(lengths, tags={{{name!r}: ...}})."
-        raise InputError(f"`tags` must hold {name!r}, but hold {given}. {repair}")
-
-
-@dataclass(frozen=True, eq=False)
-class Site:
-    """Columns of equal shape that tell where rows stand; index it as you would index one column."""
-
-    position: IntArray
-    "Place in the document, counted from 0 (`start` included)."
-    last: IntArray
-    "Last token covered: the position itself, except for pooled slots."
-    document: IntArray
-    length: IntArray
-    "Length of the row's document: the number of positions from 0."
-    marked: BoolArray
-    exists: BoolArray
-    tags: Mapping[str, IntArray] = field(default_factory=Tags)
-
-    def __post_init__(self) -> None:
-        if type(self.tags) is not Tags:
-            object.__setattr__(self, "tags", Tags(self.tags))
-
-    def __getitem__(self, index: RowIndex) -> "Site":
-        """The same index taken of every column."""
-        position, last, document, length, marked, exists = (column[index] for column in self._columns)
-        tags = Tags({name: tag[index] for name, tag in self.tags.items()})
-        return Site(position, last, document, length, marked, exists, tags)
-
-    @property
-    def _columns(self) -> tuple[npt.NDArray[Any], ...]:
-        """All but the tags."""
-        return self.position, self.last, self.document, self.length, self.marked, self.exists
-
-    @property
-    def shape(self) -> tuple[int, ...]:
-        """The shape of every column."""
-        return self.position.shape
+from longspan.site import Site as Site
+from longspan.site import Tags
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -75,7 +28,7 @@ class Layout:
     "Nobody has said which rows are marked, so a model marks those that suit its task."
 
     def __post_init__(self) -> None:
-        for column in (*self.sites._columns, *self.sites.tags.values(), self.lengths):
+        for column in (*self.sites.columns, *self.sites.tags.values(), self.lengths):
             column.setflags(write=False)
 
     @staticmethod
@@ -191,7 +144,7 @@ class Layout:
         x, y = a.sites, b.sites
         lengths = np.maximum(a.lengths, b.lengths)
         tags = {name: _joined_tag(a, b, name) for name in sorted({*x.tags, *y.tags})}
-        columns = map(np.concatenate, zip(x._columns, y._columns, strict=True))
+        columns = map(np.concatenate, zip(x.columns, y.columns, strict=True))
         position, last, document, _, marked, exists = columns
         return Layout(Site(position, last, document, lengths[document], marked, exists, tags), lengths)
 

@@ -3,9 +3,10 @@
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import wraps
-from typing import TYPE_CHECKING, ParamSpec, TypeVar
+from typing import ParamSpec, TypeVar
 
 import torch
+from torch import nn
 from torch.utils import _pytree as pytree
 from torch.utils._python_dispatch import _disable_current_modes
 
@@ -13,9 +14,6 @@ from longspan.engine.packed import PackedPlan, pack
 from longspan.engine.plan import Plan
 from longspan.layout import Layout
 from longspan.nn.sites import Rows, tensor
-
-if TYPE_CHECKING:
-    from longspan.families.outside import Plans
 
 P = ParamSpec("P")
 T = TypeVar("T")
@@ -51,11 +49,11 @@ def outside_of_graphs(plan: Callable[P, ModelPlan]) -> Callable[P, ModelPlan]:
     return outside
 
 
-def planned(model: "Plans", *layouts: Layout) -> ModelPlan:
+def planned(model: nn.Module, *layouts: Layout) -> ModelPlan:
     """model.plan(*layouts), in the midst of a graph that is being traced."""
     from longspan.families import outside  # which imports torch's compiler
 
-    made: ModelPlan = outside.planned(model, *layouts)
+    made: ModelPlan = outside.planned(model, layouts)
     return made
 
 

@@ -128,7 +128,7 @@ def test_dropout_is_drawn_anew_in_each_call_of_a_graph() -> None:
 def test_an_exported_model_takes_other_lengths_as_plans(config: Any) -> None:
     model = build(config, "classify").eval()
     ids, made = some_ids(207), model.plan(Layout.packed([130, 77]))
-    shapes = torch.export.ShapesCollection()
+    shapes: Any = torch.export.ShapesCollection()
     for leaf in pytree.tree_leaves((ids, made)):
         if isinstance(leaf, Tensor):
             shapes[leaf] = {0: torch.export.Dim.AUTO}

@@ -6,7 +6,8 @@ from typing import Any
 
 import pytest
 import torch
-from torch import distributed, multiprocessing
+from torch import distributed
+from torch.multiprocessing.spawn import spawn
 from torch.nn.parallel import DistributedDataParallel
 
 from helpers import READING, WRITING
@@ -138,4 +139,4 @@ def test_two_processes_train_together_without_looking_for_unused_parameters() ->
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))
         port = free.getsockname()[1]
-    multiprocessing.spawn(train, (port,), nprocs=2)
+    spawn(train, (port,), nprocs=2)  # type: ignore[no-untyped-call]
