@@ -139,4 +139,4 @@ def test_two_processes_train_together_without_looking_for_unused_parameters() ->
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))
         port = free.getsockname()[1]
-    spawn(train, (port,), nprocs=2)  # type: ignore[no-untyped-call]
+    spawn(train, (port,), nprocs=2)
