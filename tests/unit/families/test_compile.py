@@ -166,6 +166,7 @@ def test_nothing_of_the_compiler_is_imported_until_something_is_compiled() -> No
 
 
 @pytest.mark.slow
+@pytest.mark.filterwarnings("ignore::DeprecationWarning")  # inductor's own
 def test_inductor_compiles_a_model_and_its_gradients() -> None:
     torch._dynamo.reset()
     model = build(CONFIGS["Longformer"], "classify").eval()
