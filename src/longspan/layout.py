@@ -1,51 +1,17 @@
 """What the rows of a tensor are: documents, positions, marks. Patterns read nothing else."""
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, replace
 from functools import cached_property
 from hashlib import blake2b
-from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
 from longspan.errors import FARTHEST, InputError, bad, whole
 from longspan.shapes import BoolArray, IntArray
-
-RowIndex = slice | list[int] | IntArray | BoolArray | tuple[slice | IntArray | None, ...] | None
-"""What numpy takes to select rows, or to add an axis."""
-
-
-@dataclass(frozen=True, eq=False)
-class Site:
-    """Columns of equal shape that tell where rows stand; index it as you would index one column."""
-
-    position: IntArray
-    "Place in the document, counted from 0 (`start` included)."
-    last: IntArray
-    "Last token covered: the position itself, except for pooled slots."
-    document: IntArray
-    length: IntArray
-    "Length of the row's document: the number of positions from 0."
-    marked: BoolArray
-    exists: BoolArray
-    tags: Mapping[str, IntArray] = field(default_factory=dict)
-
-    def __getitem__(self, index: RowIndex) -> "Site":
-        """The same index taken of every column."""
-        position, last, document, length, marked, exists = (column[index] for column in self._columns)
-        tags = {name: tag[index] for name, tag in self.tags.items()}
-        return Site(position, last, document, length, marked, exists, tags)
-
-    @property
-    def _columns(self) -> tuple[npt.NDArray[Any], ...]:
-        """All but the tags."""
-        return self.position, self.last, self.document, self.length, self.marked, self.exists
-
-    @property
-    def shape(self) -> tuple[int, ...]:
-        """The shape of every column."""
-        return self.position.shape
+from longspan.site import Site as Site
+from longspan.site import Tags
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -58,9 +24,11 @@ class Layout:
 
     sites: Site
     lengths: IntArray
+    default_marks: bool = False
+    "Nobody has said which rows are marked, so a model marks those that suit its task."
 
     def __post_init__(self) -> None:
-        for column in (*self.sites._columns, *self.sites.tags.values(), self.lengths):
+        for column in (*self.sites.columns, *self.sites.tags.values(), self.lengths):
             column.setflags(write=False)
 
     @staticmethod
@@ -71,7 +39,10 @@ class Layout:
         start: int | Sequence[int] | None = None,
         tags: Mapping[str, npt.ArrayLike] | None = None,
     ) -> "Layout":
-        """Documents end to end; `marked` lists indices inside each document, `start` its first position."""
+        """Documents end to end; `marked` lists indices inside each document, `start` its first position.
+
+        A model marks what suits its task if `marked` is None; an empty list marks nothing in its document.
+        """
         counts = [whole("lengths", n, 0) for n in lengths]
         starts = _starts(start, len(counts))
         if counts and max(s + n for s, n in zip(starts, counts, strict=True)) > FARTHEST:
@@ -86,7 +57,7 @@ class Layout:
         length = np.asarray(starts, np.int32) + np.asarray(counts, np.int32)
         exists = np.ones(size, bool)
         site = Site(position, position, document, length[document], flags, exists, _tags(tags, size))
-        return Layout(site, length)
+        return Layout(site, length, default_marks=marked is None)
 
     @staticmethod
     def padded(
@@ -95,7 +66,10 @@ class Layout:
         marked: npt.ArrayLike | None = None,
         tags: Mapping[str, npt.ArrayLike] | None = None,
     ) -> "Layout":
-        """The B * L flattened rows of a (B, L) batch; a masked column keeps its place but does not exist."""
+        """The B * L flattened rows of a (B, L) batch; a masked column keeps its place but does not exist.
+
+        `marked` (B, L) says which are marked; if None, a model marks what suits its task.
+        """
         exists = _batch_mask("mask", mask)
         batch, width = exists.shape
         flags = np.zeros_like(exists) if marked is None else _batch_mask("marked", marked)
@@ -107,7 +81,7 @@ class Layout:
         document = np.repeat(np.arange(batch, dtype=np.int32), width)
         exists, flags = exists.reshape(-1).copy(), (flags & exists).reshape(-1)  # (B, L) -> (B * L,)
         site = Site(position, position, document, length[document], flags, exists, _tags(tags, exists.size))
-        return Layout(site, length)
+        return Layout(site, length, default_marks=marked is None)
 
     def take(self, rows: npt.ArrayLike) -> "Layout":
         """The given rows alone, in the given order, each at its old place.
@@ -124,7 +98,7 @@ class Layout:
         if chosen.size and not 0 <= chosen.min() <= chosen.max() < self.size:
             culprit = int(chosen.min() if chosen.min() < 0 else chosen.max())
             raise bad("rows", f"row numbers from 0 to {self.size - 1}", culprit)
-        return Layout(self.sites[chosen], self.lengths)
+        return Layout(self.sites[chosen], self.lengths, self.default_marks)
 
     def pool(self, kernel: int, stride: int) -> "Layout":
         """Pooled slots: ceil(n / stride) per document, on a grid counted from its first row.
@@ -170,7 +144,7 @@ class Layout:
         x, y = a.sites, b.sites
         lengths = np.maximum(a.lengths, b.lengths)
         tags = {name: _joined_tag(a, b, name) for name in sorted({*x.tags, *y.tags})}
-        columns = map(np.concatenate, zip(x._columns, y._columns, strict=True))
+        columns = map(np.concatenate, zip(x.columns, y.columns, strict=True))
         position, last, document, _, marked, exists = columns
         return Layout(Site(position, last, document, lengths[document], marked, exists, tags), lengths)
 
@@ -190,9 +164,22 @@ class Layout:
         return np.flatnonzero(self.sites.marked)
 
     @cached_property
+    def first_marked(self) -> "Layout":
+        """The same rows, of which the first of each document is marked and no other.
+
+        >>> Layout.packed([5, 3]).first_marked
+        Layout(8 rows, documents of 5 and 3, 2 marked)
+        """
+        rows = np.flatnonzero(self.sites.exists)
+        _, first = np.unique(self.sites.document[rows], return_index=True)
+        marked = np.zeros(self.size, bool)
+        marked[rows[first]] = True
+        return Layout(replace(self.sites, marked=marked), self.lengths)
+
+    @cached_property
     def digest(self) -> bytes:
         """What equality and hash compare: a fingerprint of every column."""
-        site, fingerprint = self.sites, blake2b(digest_size=16)
+        site, fingerprint = self.sites, blake2b(bytes([self.default_marks]), digest_size=16)
         for column in (self.lengths, site.position, site.last, site.document, site.marked, site.exists):
             fingerprint.update(column.tobytes() + b"|")
         for name in sorted(site.tags):
@@ -225,6 +212,18 @@ class Layout:
                 "`pool` must be given whole documents in order, but these rows have gaps or are shuffled. "
                 "Pool the layout before take() or join()."
             )
+
+
+def require(layout: object, name: str = "layout") -> Layout:
+    """`layout` itself if it is one, else the error that says what it is."""
+    if isinstance(layout, Layout):
+        return layout
+    shape = getattr(layout, "shape", None)
+    kind = type(layout).__name__
+    value = "None" if layout is None else f"{'an' if kind[0] in 'aeiou' else 'a'} {kind}"
+    value += "" if shape is None else f" of shape {tuple(shape)}"
+    repair = "Use Layout.packed([...]), the lengths of the documents, or Layout.padded(mask)."
+    raise InputError(f"`{name}` must be a Layout, but is {value}. {repair}")
 
 
 def _starts(start: int | Sequence[int] | None, documents: int) -> list[int]:
@@ -266,8 +265,8 @@ def _batch_mask(name: str, mask: npt.ArrayLike) -> BoolArray:
     return array
 
 
-def _tags(tags: Mapping[str, npt.ArrayLike] | None, size: int) -> dict[str, IntArray]:
-    columns: dict[str, IntArray] = {}
+def _tags(tags: Mapping[str, npt.ArrayLike] | None, size: int) -> Tags:
+    columns = Tags()
     for name, values in (tags or {}).items():
         column = np.asarray(values).reshape(-1)
         if column.size and column.dtype.kind not in "iub":

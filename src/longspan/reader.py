@@ -21,9 +21,11 @@ from longspan.nn.quantized import quantize
 from longspan.pipeline.documents import Found
 from longspan.pipeline.inputs import PathLike, TextPair
 from longspan.pipeline.options import Options, ReadingOptions
+from longspan.pipeline.packing import Batch
 from longspan.pipeline.run import log
 from longspan.tasks import answer, choose, classify, fill, summarize, tag
 from longspan.tasks.answer import Answer, AnswerOptions, Question, Span
+from longspan.tasks.batches import batches
 from longspan.tasks.choose import Choice, Prompt
 from longspan.tasks.classify import Classification, LabelScore
 from longspan.tasks.fill import Guess
@@ -252,6 +254,21 @@ class Reader(Embedder):
         style = self.config, self.generation
         pipeline = self._pipeline("summarize")
         return summarize.summarize(pipeline, texts, query, style, stream=stream, seed=seed, options=options)
+
+    def prepare(
+        self, *inputs: object, labels: Iterable[object] | None = None, **options: Unpack[ReadingOptions]
+    ) -> list[Batch]:
+        """The batches that the verb of its task would read, to feed the model by hand: to train it, say.
+
+        `inputs` are those of the verb: texts, or two lists to answer and to choose. Each batch has `ids`,
+        `layout` with the task's global tokens, blocks and structure, `token_types`, and `index`, which says
+        which piece of a document each is, counted through all documents. `labels`, one for each input, become
+        what the loss of the task takes (longspan.tasks): classes by name or number to classify, lists of
+        (start, end, entity) to tag and of (start, end) to answer, in characters, numbers of choices to
+        choose, lists of the masks' token ids to fill, summaries to summarize, partners of texts to encode.
+        """
+        known = self.labels, self.problem, self._prompt(None, None)
+        return batches(TASKS[self.task], self._pipeline(self.task), inputs, labels, known, options)
 
     def __call__(self, *inputs: object, **options: object) -> object:
         """The verb of the task it was loaded for: reader(text) classifies, if it is a classifier."""

@@ -116,6 +116,29 @@ def test_layouts_are_compared_by_value() -> None:
     assert one != "a layout"
 
 
+def test_marks_that_nobody_gave_are_not_the_same_as_none() -> None:
+    unmarked, none = Layout.packed([3, 4]), Layout.packed([3, 4], marked=[(), ()])
+    assert unmarked != none
+    assert (unmarked.default_marks, none.default_marks) == (True, False)
+    assert unmarked.take([0, 1]).default_marks
+    assert unmarked.first_marked == Layout.packed([3, 4], marked=[[0], [0]])
+    late = np.array([[False, True, True], [True, True, False]])
+    assert Layout.padded(late).default_marks
+    assert Layout.padded(late).first_marked.marked_rows.tolist() == [1, 3]
+    assert not Layout.padded(late, marked=late).default_marks
+
+
+def test_a_tag_that_is_missing_is_named_with_the_repair() -> None:
+    for rows, held in ((Layout.packed([3]), "none"), (Layout.packed([3], tags={"t": [1, 2, 3]}), "'t'")):
+        expected = rf"`tags` must hold 'part', but hold {held}. Give it to the layout: Layout.packed\(lengths"
+        for site in (rows.sites, rows.take([0]).sites, rows.sites[None, :], rows.pool(1, 1).sites):
+            with pytest.raises(
+                InputError, match=expected if site is rows.sites else "`tags` must hold 'part'"
+            ):
+                site.tags["part"]
+        assert rows.sites.tags.get("part") is None
+
+
 def test_a_layout_cannot_be_written_to() -> None:
     with pytest.raises(ValueError, match="read-only"):
         Layout.packed([3]).sites.position[0] = 1

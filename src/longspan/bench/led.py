@@ -58,7 +58,7 @@ def ours(job: "Job", documents: list[Tensor]) -> Side:
     like = {name: getattr(job, name) for name in ("layers", "heads", "feed_forward")}
     backbone = Seq2SeqConfig(encoder=encoder, **like, positions=POSITIONS).backbone()
     model = Seq2SeqLM(backbone, LMHead(backbone.word_embeddings))
-    model.backbone.encoder.gradient_checkpointing = job.checkpointing
+    model.gradient_checkpointing = job.checkpointing
     ids, words = torch.cat(documents), torch.cat(job.labels)
     layout = Layout.packed(list(map(len, documents)), marked=[[0] for _ in documents])
     texts = Layout.packed(list(map(len, job.labels)))

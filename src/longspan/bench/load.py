@@ -1,6 +1,5 @@
 """`longspan bench load`: a short model beside busy threads, against ONNX Runtime and torch."""
 
-import math
 import subprocess
 import sys
 import tempfile
@@ -65,11 +64,10 @@ def run(
             results: list[Round] = []
             missing: dict[str, str] = {}
             with busy(loads[name]):
-                take_turns(jobs(), results, missing, count, math.inf)
+                take_turns(jobs(), results, missing, count)
             report.add(figures(name, bars(alone=not loads[name]), results, missing), timings(name, results))
         print(f"{report.table()}\n{runs_table(report.timings)}")
-        if json:
-            json.write_text(report.json())
+        report.save(json)
 
 
 def jobs() -> Mapping[str, LoadJob]:

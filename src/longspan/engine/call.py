@@ -1,7 +1,7 @@
 """`attention`, the single entry point, and `attention_weights` to look at its probabilities."""
 
 from collections.abc import Iterable
-from typing import Literal, NamedTuple, overload
+from typing import Literal, NamedTuple, cast, overload
 
 import torch
 from torch import Tensor
@@ -13,9 +13,12 @@ from longspan.engine.backends.dense import decode
 from longspan.engine.checks import check_like, check_tensors
 from longspan.engine.dropout import Dropout
 from longspan.engine.operators import attend, direct
+from longspan.engine.packed import PackedPlan
 from longspan.engine.plan import Plan, PlanArrays
 from longspan.engine.terms import RelativeKeys, ScoreTable, Term
 from longspan.errors import InputError, bad
+
+AnyPlan = Plan | PackedPlan
 
 
 class Weights(NamedTuple):
@@ -34,7 +37,7 @@ def attention(
     q: Tensor,
     k: Tensor,
     v: Tensor,
-    plan: Plan,
+    plan: AnyPlan,
     *,
     scale: float | None = ...,
     terms: Iterable[Term] = ...,
@@ -49,7 +52,7 @@ def attention(
     q: Tensor,
     k: Tensor,
     v: Tensor,
-    plan: Plan,
+    plan: AnyPlan,
     *,
     scale: float | None = ...,
     terms: Iterable[Term] = ...,
@@ -63,7 +66,7 @@ def attention(
     q: Tensor,
     k: Tensor,
     v: Tensor,
-    plan: Plan,
+    plan: AnyPlan,
     *,
     scale: float | None = None,
     terms: Iterable[Term] = (),
@@ -84,8 +87,11 @@ def attention(
     tensor([0.5000, 1.0000, 2.0000, 2.5000])
     """
     check_tensors(q, k, v)
-    arrays = _arrays(plan, q)
-    _check_rows(q, k, arrays)
+    if isinstance(plan, PackedPlan) and torch.compiler.is_compiling():
+        arrays = cast(PlanArrays, (plan.buffer,))  # the operator unpacks it, and checks it then
+    else:
+        arrays = _arrays(plan, q)
+        _check_rows(q, k, arrays)
     if v.shape != k.shape:
         raise bad("v", f"of shape {tuple(k.shape)} like `k`", tuple(v.shape))
     relative, content, table = _take_terms(terms, plan, q) if terms else (None, None, None)
@@ -105,7 +111,7 @@ def attention(
 def attention_weights(
     q: Tensor,
     k: Tensor,
-    plan: Plan,
+    plan: AnyPlan,
     rows: Iterable[int] | Tensor,
     *,
     scale: float | None = None,
@@ -145,7 +151,9 @@ def attention_weights(
     return Weights(*(column.transpose(0, 1)[inverse] for column in columns))  # (H, R, K) -> (R, H, K)
 
 
-def _arrays(plan: Plan, q: Tensor) -> PlanArrays:
+def _arrays(plan: AnyPlan, q: Tensor) -> PlanArrays:
+    if isinstance(plan, PackedPlan):
+        return plan.arrays()
     if not isinstance(plan, Plan):
         raise bad("plan", "a Plan", type(plan).__name__, "Make one: plan(pattern, layout, heads=...).")
     return plan.arrays if q.device.type == "cpu" else plan.to(q.device)
@@ -173,9 +181,9 @@ def _scale(scale: float | None, q: Tensor) -> float:
     return float(scale)
 
 
-def _take_terms(terms: Iterable[Term], plan: Plan, q: Tensor) -> tuple[Tensor | None, ...]:
+def _take_terms(terms: Iterable[Term], plan: AnyPlan, q: Tensor) -> tuple[Tensor | None, ...]:
     """(relative, content, table), checked against the plan and q."""
-    if plan.labels is None:
+    if plan.label_count is None:
         raise InputError(
             "`terms` must be given with a plan that has labels, but this plan has none. "
             "Make it with plan(..., labels=ClippedDistance(limit))."
@@ -183,7 +191,7 @@ def _take_terms(terms: Iterable[Term], plan: Plan, q: Tensor) -> tuple[Tensor | 
     if isinstance(terms, (RelativeKeys, ScoreTable)):
         raise bad("terms", "a list", type(terms).__name__, "Write terms=[...].")
     relative = content = table = None
-    size, (heads, width) = plan.labels.size, q.shape[1:]
+    size, (heads, width) = plan.label_count, q.shape[1:]
     for term in terms:
         if isinstance(term, RelativeKeys) and relative is None:
             relative, content = term.relative, term.content

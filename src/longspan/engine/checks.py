@@ -58,7 +58,9 @@ def check_problem(problem: Problem) -> None:
 
 def check_devices(problem: Problem, **others: Tensor | None) -> None:
     """Raises unless all tensors are where q is, but for the seed, which may stay on the CPU."""
-    named = problem._asdict() | problem.arrays._asdict() | others
+    arrays = problem.arrays  # or what they are packed in, where a graph is traced
+    plan = arrays._asdict() if isinstance(arrays, PlanArrays) else {"plan": arrays[0]}
+    named = problem._asdict() | plan | others
     for name, x in named.items():
         if isinstance(x, Tensor) and x.device != problem.q.device and name != "seed":
             raise bad(name, f"on {problem.q.device} like `q`", str(x.device), f"Use {name}.to(q.device).")

@@ -9,6 +9,7 @@ from torch import Tensor
 from longspan.engine.backends import known, select
 from longspan.engine.backends.base import Problem, arithmetic
 from longspan.engine.checks import check_devices, check_problem, check_results, check_values
+from longspan.engine.packed import unpack
 from longspan.engine.plan import PlanArrays
 from longspan.errors import BackendError, bad
 
@@ -23,6 +24,8 @@ _LIBRARY.define(
 )
 
 Arguments = tuple[Any, ...]  # what _PROBLEM lists; an empty backend name means any backend
+SAVED = 9
+"""Tensors that backward needs beside the plan's: all its arrays, or the one that they are packed in."""
 
 
 def direct(problem: Problem) -> bool:
@@ -60,9 +63,10 @@ def _alone(tensors: Iterable[Tensor]) -> bool:
 
 def _problem(arguments: Arguments) -> tuple[Problem, str | None]:
     q, k, v, plan, *rest, backend = arguments
-    if len(plan) != len(PlanArrays._fields):
+    if len(plan) not in (1, len(PlanArrays._fields)):
         raise bad("plan", f"the {len(PlanArrays._fields)} arrays of a Plan", f"{len(plan)} tensors")
-    return Problem(q, k, v, PlanArrays(*plan), *rest), backend or None
+    arrays = unpack(plan[0]) if len(plan) == 1 else PlanArrays(*plan)
+    return Problem(q, k, v, arrays, *rest), backend or None
 
 
 def _checked(arguments: Arguments) -> Arguments:
@@ -121,7 +125,7 @@ class _Attend(torch.autograd.Function):
 def _save(ctx: Any, inputs: Arguments, output: tuple[Tensor, Tensor]) -> None:
     """Keep what backward needs."""
     q, k, v, plan, scale, relative, content, table, dropout, seed, backend = inputs
-    ctx.save_for_backward(*output, q, k, v, relative, content, table, seed, *plan)
+    ctx.save_for_backward(*output, q, k, v, relative, content, table, seed, *plan)  # SAVED and the plan
     ctx.numbers = scale, dropout, backend
     ctx.set_materialize_grads(False)
 
@@ -129,7 +133,7 @@ def _save(ctx: Any, inputs: Arguments, output: tuple[Tensor, Tensor]) -> None:
 def _operator_backward(ctx: Any, *grads: Tensor | None) -> tuple[Any, ...]:
     """The same, with one gradient for each tensor of a list, as operators require."""
     dq, dk, dv, _, *rest = _Attend.backward(ctx, *grads)
-    return dq, dk, dv, [None] * len(PlanArrays._fields), *rest
+    return dq, dk, dv, [None] * (len(ctx.saved_tensors) - SAVED), *rest
 
 
 def _once(ctx: Any, *grads: Any) -> None:
@@ -139,9 +143,14 @@ def _once(ctx: Any, *grads: Any) -> None:
     )
 
 
+def _traced(arguments: Arguments) -> Problem:
+    """The problem where tensors have no values: a packed plan stays as it is."""
+    return Problem(*arguments[:-1]) if len(arguments[3]) == 1 else _problem(arguments)[0]
+
+
 def _fake_forward(*arguments: Any) -> tuple[Tensor, Tensor]:
     """Shapes only, which are what q has; called for tensors of the device "meta" too."""
-    problem, _ = _problem(arguments)
+    problem = _traced(arguments)
     check_devices(problem)
     q = problem.q
     return q.new_empty(q.shape), q.new_empty(q.shape[:2], dtype=arithmetic(q.dtype))
@@ -150,7 +159,7 @@ def _fake_forward(*arguments: Any) -> tuple[Tensor, Tensor]:
 def _fake_backward(
     grad_out: Tensor, grad_lse: Tensor | None, out: Tensor, lse: Tensor, *arguments: Any
 ) -> list[Tensor]:
-    problem, _ = _problem(arguments)
+    problem = _traced(arguments)
     check_devices(problem, grad_out=grad_out, grad_lse=grad_lse, out=out, lse=lse)
     return [x.new_empty(x.shape) for x in _differentiable(problem)]
 

@@ -9,6 +9,7 @@ import numpy as np
 import numpy.typing as npt
 import torch
 from torch import Tensor
+from torch.utils._python_dispatch import _disable_current_modes
 
 from longspan.engine.build import build
 from longspan.engine.explain import explain
@@ -148,6 +149,11 @@ class Plan:
         arrays = self.arrays._replace(**{name: _tensor(name, array) for name, array in moved.items()})
         return replace(self, arrays=arrays, shares_keys=True, _moved={})
 
+    @property
+    def label_count(self) -> int | None:
+        """How many labels pairs may have; None: they have none."""
+        return None if self.labels is None else self.labels.size
+
     @cached_property
     def pairs_allowed(self) -> int:
         """Pairs of a query and a key that may attend, summed over the heads."""
@@ -227,7 +233,8 @@ def _plan(pattern: Pattern, queries: Layout, keys: Layout, heads: int, labels: L
     if pattern.heads_declared not in (None, heads):
         repair = "Give the pattern one value, or one for each head."
         raise bad("heads", f"{pattern.heads_declared}, as many as the pattern lists", heads, repair)
-    arrays = {name: _tensor(name, a) for name, a in build(pattern, queries, keys, heads, labels).items()}
+    with _disable_current_modes():  # a plan made while a graph is traced is cached like any other
+        arrays = {name: _tensor(name, a) for name, a in build(pattern, queries, keys, heads, labels).items()}
     return Plan(pattern, queries, keys, heads, labels, PlanArrays(**arrays))
 
 

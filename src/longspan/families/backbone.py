@@ -1,31 +1,35 @@
 """What the encoder families share: embeddings, a stack of layers, and how their weights begin."""
 
-from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any, ClassVar, Protocol, cast, runtime_checkable
+from collections.abc import Iterable, Sequence
+from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, Protocol, cast, runtime_checkable
 
 import torch
 from torch import Tensor, nn
-from torch.utils.checkpoint import checkpoint
 
 from longspan.engine.labels import ClippedDistance
 from longspan.families.config import EncoderConfig
-from longspan.layout import Layout
-from longspan.nn.attention import Biases, SelfAttention
+from longspan.families.model_plan import ModelPlan, outside_of_graphs, packed, planned
+from longspan.layout import Layout, require
+from longspan.nn.attention import SelfAttention
 from longspan.nn.embeddings import Embeddings
 from longspan.nn.encoder import EncoderLayer
+from longspan.nn.layers import Layers, stacks
 from longspan.nn.linear import Linear
 from longspan.nn.relative import RelativeBias
+from longspan.nn.rows import writes_over
+from longspan.nn.sites import Rows
 
 if TYPE_CHECKING:
     from longspan.families.seq2seq.model import Seq2SeqConfig
 
 
 class Backbone(nn.Module):
-    """A model without a head: ids (N,) of the documents of a layout to hidden states (N, C)."""
+    """A model without a head: ids (N,) of the documents of a layout to hidden states (N, C).
+
+    In the place of the layout it takes `plan(layout)`, which is what torch.compile(fullgraph=True) needs.
+    """
 
     config: "EncoderConfig | Seq2SeqConfig"
-    gradient_checkpointing: bool = False
-    "Keep only the layers' inputs for the backward pass, and compute the rest again."
 
     @property
     def word_embeddings(self) -> nn.Embedding:
@@ -33,8 +37,55 @@ class Backbone(nn.Module):
         table = self.get_submodule(self.config.words_name.removesuffix(".weight"))
         return cast(nn.Embedding, table)
 
-    def forward(self, ids: Tensor, layout: Layout, token_types: Tensor | None = None) -> Tensor:
+    def forward(self, ids: Tensor, layout: Layout | ModelPlan, token_types: Tensor | None = None) -> Tensor:
         raise NotImplementedError
+
+    def inputs(self, layout: Layout) -> Any:
+        """What `forward` reads of a layout: positions, and plans for each layer."""
+        raise NotImplementedError
+
+    @outside_of_graphs
+    def plan(self, layout: Layout) -> ModelPlan:
+        """The layout as compiled graphs take it: everything that depends on it, in tensors."""
+        device = self.word_embeddings.weight.device
+        return packed(ModelPlan(Rows.of(require(layout), device), self.inputs(layout)), device)
+
+    def given(self, layout: Layout | ModelPlan) -> Any:
+        """The `inputs` of a layout, or those of its plan."""
+        if isinstance(layout, ModelPlan):
+            return layout.inputs
+        if torch.compiler.is_compiling():
+            return planned(self, layout).inputs
+        return self.inputs(require(layout))
+
+    @property
+    def gradient_checkpointing(self) -> bool:
+        """Whether only the layers' inputs are kept for the backward pass, and the rest is computed again."""
+        return any(stack.gradient_checkpointing for stack in stacks(self))
+
+    @gradient_checkpointing.setter
+    def gradient_checkpointing(self, on: bool) -> None:
+        for stack in stacks(self):
+            stack.gradient_checkpointing = on
+
+    def gradient_checkpointing_enable(self) -> None:
+        """Keep only the layers' inputs for the backward pass, in encoder and decoder."""
+        self.gradient_checkpointing = True
+
+    def gradient_checkpointing_disable(self) -> None:
+        """Keep everything for the backward pass, as usual."""
+        self.gradient_checkpointing = False
+
+
+class EncoderInputs(NamedTuple):
+    """What an encoder reads of a layout."""
+
+    places: Layout | Tensor
+    "Where tokens stand: a layout, or the positions (N,)."
+    buckets: Tensor | None
+    "The bucket of each distance, where the model has biases by distance."
+    layers: tuple[tuple[Any, ...], ...]
+    "What each layer takes beside x and biases: its plan, and perhaps global rows and pooled keys."
 
 
 class Encoder(Backbone):
@@ -58,7 +109,7 @@ class Encoder(Backbone):
             norm_last=self.norm_last,
         )
         attentions = [self.layer_attention(layer) for layer in range(config.layers)]
-        self.layers = nn.ModuleList(
+        self.layers = Layers(
             EncoderLayer(like, attention, config.feed_forward, final=layer == last)
             for layer, attention in enumerate(attentions)
         )
@@ -70,44 +121,35 @@ class Encoder(Backbone):
         config = self.config
         return SelfAttention(config.width, config.heads, dropout=config.attention_dropout)
 
-    def forward(self, ids: Tensor, layout: Layout, token_types: Tensor | None = None) -> Tensor:
-        x, inputs = self.embeddings(ids, self.placed(layout), token_types), self.layer_inputs(layout)
-        return run(self.layers, x, inputs, gradient_checkpointing=self.gradient_checkpointing)
+    def forward(self, ids: Tensor, layout: Layout | ModelPlan, token_types: Tensor | None = None) -> Tensor:
+        places, buckets, layers = self.given(layout)
+        x = self.embeddings(ids, places, token_types)
+        biases = () if self.relative_bias is None else self.relative_bias(buckets)
+        return run(self.layers, x, [(*own, biases) for own in layers])
+
+    def inputs(self, layout: Layout) -> EncoderInputs:
+        distances = None if self.relative_bias is None else self.relative_bias.distances(self.config.reach)
+        labels, buckets = (None, None) if distances is None else distances
+        return EncoderInputs(self.placed(layout), buckets, tuple(self.layer_inputs(layout, labels)))
 
     def placed(self, layout: Layout) -> Layout:
         """The layout by which tokens have their positions."""
         return layout
 
-    def layer_inputs(self, layout: Layout) -> Sequence[tuple[Any, ...]]:
-        """What each layer takes beside x: its plan, and perhaps global rows and biases."""
-        config, (labels, biases) = self.config, self.distances(self.config.exact_up_to)
-        specs = config.attention(layout, training=self.training)
-        return [(spec.plan(config.heads, labels), biases) for (spec,) in specs]
-
-    def distances(self, reach: int) -> tuple[ClippedDistance | None, Biases]:
-        """Labels for plans, and the biases of these labels; `reach` is how far a token sees."""
-        return (None, ()) if self.relative_bias is None else self.relative_bias(reach)
+    def layer_inputs(self, layout: Layout, labels: ClippedDistance | None) -> Iterable[tuple[Any, ...]]:
+        """What each layer takes beside x and biases: its plan, and perhaps global rows and pooled keys."""
+        specs = self.config.attention(layout, training=self.training)
+        return [(spec.plan(self.config.heads, labels),) for (spec,) in specs]
 
 
-def run(
-    stack: nn.ModuleList,
-    x: Tensor,
-    inputs: Sequence[tuple[Any, ...]],
-    *,
-    gradient_checkpointing: bool,
-    projections: int = 3,
-) -> Tensor:
+def run(stack: Layers, x: Tensor, inputs: Sequence[tuple[Any, ...]], *, projections: int = 3) -> Tensor:
     """x (N, C) through all layers, each with its own `inputs` (plans, global rows, biases).
 
     `projections` counts the queries, keys and values that a layer makes of a row.
     """
-    grad = torch.is_grad_enabled()
-    scratch = None if grad else x.new_empty(len(x), projections * x.shape[1])
+    scratch = x.new_empty(len(x), projections * x.shape[1]) if writes_over() else None
     for layer, own in zip(stack, inputs, strict=True):
-        if gradient_checkpointing and grad:
-            x = cast(Tensor, checkpoint(layer, x, *own, use_reentrant=False))
-        else:
-            x = layer(x, *own, scratch=scratch)
+        x = stack.checkpointed(layer, x, *own) if stack.recomputes() else layer(x, *own, scratch=scratch)
     return x
 
 

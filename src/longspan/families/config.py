@@ -19,6 +19,8 @@ LARGEST = 2**24
 MOST_BUCKETS = 256
 HEAD_STYLES = ("bert", "roberta", "bigbird")
 GlobalTokenUse = Literal["none", "on request", "by task"]
+Rule = Literal["none", "first", "question", "choice", "separators", "all"]
+"""Which tokens are global; longspan.pipeline.global_tokens says what each means."""
 
 
 class Blocks(NamedTuple):
@@ -46,8 +48,6 @@ class EncoderConfig:
     family: ClassVar[str] = ""
     "The family's name as people write it."
     has_decoder: ClassVar[bool] = False
-    global_first: ClassVar[bool] = False
-    "Before a decoder the first token of each document is global, if no other is."
     decoder_offset: ClassVar[int | None] = None
     "Rows before position 0 in both position tables, where a decoder follows; None: as the source has it."
     extends_with_pooling: ClassVar[bool] = False
@@ -152,6 +152,11 @@ class EncoderConfig:
         return self.positions
 
     @property
+    def reach(self) -> int:
+        """How far a token sees, and its distance to another is told."""
+        return self.exact_up_to
+
+    @property
     def full_attention(self) -> bool:
         """Every token sees every other: a short model, which can be lengthened."""
         return False
@@ -175,6 +180,10 @@ class EncoderConfig:
     def pools_by_sif(self) -> bool:
         """Whether the model holds a weight for each word, to be used in the mean that is a text's vector."""
         return False
+
+    def marks_by_task(self, layout: Layout) -> bool:
+        """Whether the task says which tokens of a layout are global, as nobody else has said it."""
+        return layout.default_marks and self.global_tokens == "by task"
 
     def usual_marks(self, length: int) -> Iterable[int]:
         """The tokens that are marked in a document of that length, if nobody says otherwise."""

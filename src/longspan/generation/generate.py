@@ -30,11 +30,9 @@ def generate(
     generator: torch.Generator | None = None,
     on_token: OnToken | None = None,
     stop: Callable[[], bool] | None = None,
-    global_first: bool = True,
 ) -> list[list[Hypothesis]]:
     """The texts that a model generates about each document of a layout, best first.
 
-    Where no token is marked, `global_first` marks the first of each document, if the family does so.
     What is sampled for a document depends on `generator` and the document's number alone, not on its batch
     mates. `on_token` hears every token of each document's only text as soon as it is certain; with beams,
     that is when all that can still win agree on it. `stop` is asked before each step; if it is True, the best
@@ -69,7 +67,7 @@ def generate(
     rules = {d: LogitsProcessor(config, eos, words) for d, words in _documents(ids, layout, config)}
     streams = {d: TokenStream(d, on_token) for d in searches}
     with evaluating(model):
-        state = DecoderState(model, ids, model.with_global_first(layout) if global_first else layout, most)
+        state = DecoderState(model, ids, model.marked(layout), most)
         _generate(state, searches, streams, rules, stop)
     return [streams[d].results(search) for d, search in searches.items()]
 

@@ -42,7 +42,8 @@ def advice(report: "CostReport") -> Iterator[str]:
     elif share["linear"] > LARGE:
         rest = share["attention"]
         yield f"Linear layers dominate: a sparser pattern can save {rest:.0%} at most, precision='int8' more."
-    alone = config.global_first and not report.layout.marked_rows.size
+    marks = config.global_tokens == "by task" and config.global_units is None
+    alone = marks and not report.layout.marked_rows.size
     if alone and report.receptive_field.complete is None:
         yield "No token ever knows of the whole document; with a global token (marked) all do in two layers."
 

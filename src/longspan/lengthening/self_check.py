@@ -37,8 +37,8 @@ def difference(source: TaskModel, target: TaskModel, longest: int) -> float:
     ids = torch.cat([_words(source, n) for n in lengths])
     types = _types(source, lengths)
     worst = 0.0
-    plain = Layout.packed(lengths)
-    for layout in (plain, Layout.packed(lengths, marked=[[0]] * len(lengths))):
+    marks: tuple[list[int], ...] = ([], [0])
+    for layout in (Layout.packed(lengths, marked=[marked] * len(lengths)) for marked in marks):
         expected, actual = (
             (model.backbone(ids, layout, types), _outcome(model, ids, layout, types))
             for model in (source, target)

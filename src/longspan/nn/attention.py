@@ -6,9 +6,8 @@ from typing import Protocol
 import torch
 from torch import Tensor, nn
 
-from longspan.engine.call import attention
+from longspan.engine.call import AnyPlan, attention
 from longspan.engine.dropout import Dropout
-from longspan.engine.plan import Plan
 from longspan.engine.terms import ScoreTable
 from longspan.nn.linear import Linear
 
@@ -37,13 +36,13 @@ class SelfAttention(nn.Module):
     def forward(
         self,
         x: Tensor,
-        pairs: Plan,
+        pairs: AnyPlan,
         biases: Biases = (),
         *,
         scratch: Tensor | None = None,
         cache: CacheUpdate | None = None,
     ) -> Tensor:
-        q, k, v = self.qkv(x, scratch).view(len(x), 3, self.heads, -1).unbind(1)  # (N, 3C) -> (N, H, D)
+        q, k, v = self.qkv(x, scratch).view(x.shape[0], 3, self.heads, -1).unbind(1)  # (N, 3C) -> (N, H, D)
         k, v = (k, v) if cache is None else cache(k, v)
         context = attention(q, k, v, pairs, terms=biases, dropout=fresh_dropout(self))
         return context.flatten(1)  # (N, H, D) -> (N, C)
@@ -60,4 +59,4 @@ def fresh_dropout(module: Dropping) -> Dropout | None:
     """Dropout with a seed drawn from torch's generator, in training; None otherwise."""
     if not module.training or module.dropout == 0.0:
         return None
-    return Dropout(module.dropout, int(torch.randint(2**63 - 1, ())))
+    return Dropout(module.dropout, torch.randint(2**63 - 1, ()))

@@ -6,8 +6,7 @@ from typing import NamedTuple
 
 from torch import Tensor, nn
 
-from longspan.engine.call import attention
-from longspan.engine.plan import Plan
+from longspan.engine.call import AnyPlan, attention
 from longspan.nn.attention import SelfAttention, fresh_dropout
 from longspan.nn.encoder import FeedForward, LayerConfig, residual
 from longspan.nn.linear import Linear
@@ -31,11 +30,11 @@ class CrossAttention(nn.Module):
 
     def key_values(self, memory: Tensor) -> KeyValues:
         """The keys and values of the encoder's rows (K, C), computed once for all steps."""
-        k, v = self.kv(memory).view(len(memory), 2, self.heads, -1).unbind(1)  # (K, 2C) -> (K, H, D)
+        k, v = self.kv(memory).view(memory.shape[0], 2, self.heads, -1).unbind(1)  # (K, 2C) -> (K, H, D)
         return k, v
 
-    def forward(self, x: Tensor, key_values: KeyValues, pairs: Plan) -> Tensor:
-        q = self.query(x).view(len(x), self.heads, -1)  # (N, C) -> (N, H, D)
+    def forward(self, x: Tensor, key_values: KeyValues, pairs: AnyPlan) -> Tensor:
+        q = self.query(x).view(x.shape[0], self.heads, -1)  # (N, C) -> (N, H, D)
         return attention(q, *key_values, pairs, dropout=fresh_dropout(self)).flatten(1)
 
 
@@ -67,9 +66,9 @@ class KVCache:
 class DecoderPlans(NamedTuple):
     """What the rows of a step attend to."""
 
-    causal: Plan
+    causal: AnyPlan
     "Their own past."
-    cross: Plan
+    cross: AnyPlan
     "The rows that the encoder read."
 
 
@@ -99,9 +98,12 @@ class DecoderLayer(nn.Module):
         self.dropout, self.norm_first = like.dropout, like.norm_first
 
     def forward(
-        self, x: Tensor, key_values: KeyValues, plans: DecoderPlans, cache: KVCache | None = None
+        self, x: Tensor, memory: Tensor | KeyValues, plans: DecoderPlans, cache: KVCache | None = None
     ) -> Tensor:
-        """`key_values` are those of the encoder's rows; `cache` holds rows decoded before, and gets these."""
+        """`memory` is the encoder's rows (K, C), or their keys and values; `cache` holds rows decoded before,
+        and gets these.
+        """
+        key_values = self.cross.key_values(memory) if isinstance(memory, Tensor) else memory
         look_back = partial(self.attention, pairs=plans.causal, cache=None if cache is None else cache.update)
         x = self._block(x, self.attention_norm, self.attention.out, look_back)
         x = self._block(x, self.cross_norm, self.cross.out, lambda y: self.cross(y, key_values, plans.cross))

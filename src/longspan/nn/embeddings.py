@@ -9,7 +9,8 @@ from longspan.layout import Layout
 from longspan.nn.encoder import LayerConfig
 from longspan.nn.linear import Linear
 from longspan.nn.norm import LayerNorm
-from longspan.nn.rows import ROWS
+from longspan.nn.rows import ROWS, writes_over
+from longspan.nn.sites import positions
 
 
 class Embeddings(nn.Module):
@@ -42,11 +43,13 @@ class Embeddings(nn.Module):
         self.offset, self.limit, self.scale = offset, positions, like.width**0.5 if rescale else 1.0
         self.dropout, self.norm_last = like.dropout, norm_last
 
-    def forward(self, ids: Tensor, layout: Layout, token_types: Tensor | None = None) -> Tensor:
-        check(ids, layout, token_types, self.words, self.types, self.limit)
-        places = torch.from_numpy(layout.sites.position.astype("int64")).to(ids.device) + self.offset
+    def forward(self, ids: Tensor, layout: Layout | Tensor, token_types: Tensor | None = None) -> Tensor:
+        """`layout`, or the positions of its rows (N,) inside a graph, where nothing is checked."""
+        if isinstance(layout, Layout):
+            check(ids, layout, token_types, self.words, self.types, self.limit)
+        places = positions(layout, ids.device) + self.offset
         columns = (ids, places) if token_types is None else (ids, places, token_types)
-        if torch.is_grad_enabled():
+        if not writes_over():
             return self._embedded(*columns)
         pieces = zip(*(column.split(ROWS) for column in columns), strict=True)  # which stay in the cache
         return torch.cat([self._embedded(*piece) for piece in pieces])

@@ -15,6 +15,7 @@ from longspan.nn.encoder import FeedForward
 from longspan.nn.linear import Linear, wide
 from longspan.nn.norm import LayerNorm
 from longspan.nn.rows import ROWS
+from longspan.nn.sites import Rows, ends, first_rows, tensor
 
 POOLINGS = ("mean", "first", "max", "sif")
 HIDDEN = 1e6
@@ -33,7 +34,7 @@ class MaskedLanguageHead(nn.Module):
         self.decoder.weight = cast(nn.Parameter, words.weight)
         self.act = activation(act)
 
-    def forward(self, x: Tensor, layout: Layout, token_types: Tensor | None = None) -> Tensor:
+    def forward(self, x: Tensor, layout: Layout | Rows, token_types: Tensor | None = None) -> Tensor:
         return self.decoder(self.norm(self.act(self.dense(x))))  # type: ignore[no-any-return]
 
 
@@ -48,7 +49,7 @@ class LMHead(nn.Module):
         self.bias = nn.Buffer(torch.zeros(1, vocab))  # not trained, but part of published files
 
     def forward(self, x: Tensor) -> Tensor:
-        return self.decoder(wide(x), plus=wide(self.bias).expand(len(x), -1))  # type: ignore[no-any-return]
+        return self.decoder(wide(x), plus=wide(self.bias).expand(x.shape[0], -1))  # type: ignore[no-any-return]
 
 
 class FirstTokenHead(nn.Module):
@@ -59,24 +60,23 @@ class FirstTokenHead(nn.Module):
         self.dense, self.out = Linear(width, width), Linear(width, labels)
         self.act, self.dropout, self.drop_first = activation(act), dropout, drop_first
 
-    def forward(self, x: Tensor, layout: Layout, token_types: Tensor | None = None) -> Tensor:
-        x = x[self.rows(layout).to(x.device)]  # (N, C) -> (documents, C)
+    def forward(self, x: Tensor, layout: Layout | Rows, token_types: Tensor | None = None) -> Tensor:
+        x = x[self.rows(layout, x.device)]  # (N, C) -> (documents, C)
         if self.drop_first:
             x = F.dropout(x, self.dropout, self.training)
         x = F.dropout(self.act(self.dense(x)), self.dropout, self.training)
         return self.out(x)  # type: ignore[no-any-return]
 
-    def rows(self, layout: Layout) -> Tensor:
+    def rows(self, layout: Layout | Rows, device: torch.device) -> Tensor:
         """The rows that are read, (documents,)."""
-        return first_rows(layout)
+        return first(layout, device)
 
 
 class LastTokenHead(FirstTokenHead):
     """The same, read from the last token of each document, which alone has seen all of it in a decoder."""
 
-    def rows(self, layout: Layout) -> Tensor:
-        lengths = np.bincount(layout.sites.document[layout.sites.exists], minlength=layout.documents)
-        return first_rows(layout) + torch.from_numpy(lengths - 1)
+    def rows(self, layout: Layout | Rows, device: torch.device) -> Tensor:
+        return layout.last if isinstance(layout, Rows) else tensor(ends(layout)[1], device)
 
 
 class TokenHead(nn.Module):
@@ -86,7 +86,7 @@ class TokenHead(nn.Module):
         super().__init__()
         self.out, self.dropout = Linear(width, labels), dropout
 
-    def forward(self, x: Tensor, layout: Layout, token_types: Tensor | None = None) -> Tensor:
+    def forward(self, x: Tensor, layout: Layout | Rows, token_types: Tensor | None = None) -> Tensor:
         return self.out(F.dropout(x, self.dropout, self.training))  # type: ignore[no-any-return]
 
 
@@ -97,7 +97,7 @@ class SpanHead(nn.Module):
         super().__init__()
         self.out = Linear(width, 2)
 
-    def forward(self, x: Tensor, layout: Layout, token_types: Tensor | None = None) -> Tensor:
+    def forward(self, x: Tensor, layout: Layout | Rows, token_types: Tensor | None = None) -> Tensor:
         return self.out(x)  # type: ignore[no-any-return]
 
 
@@ -110,13 +110,13 @@ class DeepSpanHead(nn.Module):
         self.norm, self.out = LayerNorm(width, eps), Linear(width, 2)
         self.dropout = dropout
 
-    def forward(self, x: Tensor, layout: Layout, token_types: Tensor | None = None) -> Tensor:
+    def forward(self, x: Tensor, layout: Layout | Rows, token_types: Tensor | None = None) -> Tensor:
         inner = self.feed_forward(F.dropout(x, self.dropout, self.training))
         scores: Tensor = self.out(self.norm(x + F.dropout(inner, self.dropout, self.training)))
         if token_types is None:
             return scores
         question = token_types == 0
-        question[first_rows(layout).to(x.device)] = False
+        question[first(layout, x.device)] = False
         return scores - HIDDEN * question.unsqueeze(1)
 
 
@@ -143,6 +143,9 @@ class PoolingHead(nn.Module):
         self.pooling, self.normalize = pooling, normalize
         self.dense = Linear(width, width) if pooler else None
         self.sif = None if words is None else nn.Embedding(words, 1)
+        for unused in (self.dense, None if pooling == "sif" else self.sif):
+            if unused is not None:
+                unused.requires_grad_(False)  # kept as it is: nothing is computed with it
 
     def weights(self, ids: Tensor, pooling: str | None = None) -> Tensor | None:
         """How much each token counts (N,), None if all count alike."""
@@ -151,15 +154,17 @@ class PoolingHead(nn.Module):
         weights: Tensor = self.sif(ids).squeeze(1)
         return weights
 
-    def forward(self, x: Tensor, layout: Layout, weights: Tensor | None = None) -> Tensor:
+    def forward(self, x: Tensor, layout: Layout | Rows, weights: Tensor | None = None) -> Tensor:
         vectors = pool(x, layout, self.pooling, weights)
         return F.normalize(vectors, dim=-1) if self.normalize else vectors
 
 
-def pool(x: Tensor, layout: Layout, how: str, weights: Tensor | None = None) -> Tensor:
+def pool(x: Tensor, layout: Layout | Rows, how: str, weights: Tensor | None = None) -> Tensor:
     """The tokens of each document as one vector: (N, C) -> (documents, C); by `weights` (N,) if "sif"."""
     if how == "first":
-        return x[first_rows(layout).to(x.device)]
+        return x[first(layout, x.device)]
+    if isinstance(layout, Rows):
+        return _pooled(x, layout, how, weights)
     site = layout.sites
     rows = np.flatnonzero(site.exists)
     lengths = np.bincount(site.document[rows], minlength=layout.documents).tolist()
@@ -178,6 +183,24 @@ def pool(x: Tensor, layout: Layout, how: str, weights: Tensor | None = None) -> 
     return _stacked([_mean(*both) for both in zip(documents, shares, strict=True)], x)
 
 
+def _pooled(x: Tensor, rows: Rows, how: str, weights: Tensor | None) -> Tensor:
+    """The same inside a graph, which must not depend on how many documents there are, or how long."""
+    sums, document = x.new_zeros(rows.first.shape[0], x.shape[1]), rows.documents
+    if how == "max":
+        seen = x.masked_fill(~rows.exists.unsqueeze(1), -torch.inf)
+        place = document.unsqueeze(1).expand_as(x)
+        return sums.scatter_reduce(0, place, seen, "amax", include_self=False)
+    share = rows.exists.to(x.dtype)
+    share = share if weights is None else share * weights.to(x.dtype)
+    total = share.new_zeros(rows.first.shape[0]).index_add(0, document, share)
+    return sums.index_add(0, document, x * share.unsqueeze(1)) / total.unsqueeze(1)
+
+
+def first(layout: Layout | Rows, device: torch.device) -> Tensor:
+    """The row of each document's first token, (documents,)."""
+    return layout.first if isinstance(layout, Rows) else tensor(first_rows(layout), device)
+
+
 def _mean(x: Tensor, share: Tensor) -> Tensor:
     """(n, C) by shares (n,), a few rows at a time: the products stay in the cache."""
     pieces = zip(x.split(ROWS), share.split(ROWS), strict=True)
@@ -186,13 +209,3 @@ def _mean(x: Tensor, share: Tensor) -> Tensor:
 
 def _stacked(vectors: Sequence[Tensor], x: Tensor) -> Tensor:
     return torch.stack(list(vectors)) if vectors else x[:0]
-
-
-def first_rows(layout: Layout) -> Tensor:
-    """The row of each document's first token, (documents,)."""
-    site = layout.sites
-    rows = np.flatnonzero(site.exists)
-    documents, first = np.unique(site.document[rows], return_index=True)
-    if documents.size != layout.documents:
-        raise bad("document", "at least one token long", 0)
-    return torch.from_numpy(rows[first])

@@ -5,19 +5,19 @@ from typing import NamedTuple
 import torch
 from torch import Tensor, nn
 
-from longspan.engine.call import attention
+from longspan.engine.call import AnyPlan, attention
 from longspan.engine.dropout import Dropout
-from longspan.engine.plan import Plan
 from longspan.engine.terms import ScoreTable
 from longspan.nn.linear import Linear
 from longspan.nn.pooling import Pooling, Slots
+from longspan.nn.rows import writes_over
 
 
 class PooledKeys(NamedTuple):
     """What the second level sees."""
 
     slots: Slots
-    pairs: Plan
+    pairs: AnyPlan
     "From all rows to the slots."
 
 
@@ -67,7 +67,7 @@ class PooledAttention(nn.Module):
         z = attention(q, k, v, pooled.pairs, terms=biases, dropout=dropout).flatten(1)
         if not self.residual:
             return z
-        return y + z if torch.is_grad_enabled() else y.add_(z)
+        return y.add_(z) if writes_over() else y + z
 
     def start_at_zero(self, qkv: Linear) -> None:
         """Make Z zero: values are 0, queries and keys as the first level's, pooling weights equal.
@@ -84,7 +84,7 @@ class PooledAttention(nn.Module):
 
     def _projected(self, x: Tensor, slots: Slots, scratch: Tensor | None) -> tuple[Tensor, Tensor, Tensor]:
         """Queries of all rows, keys and values of the slots."""
-        count = len(slots.rows)
+        count = slots.rows.shape[0]
         rooms = (None, None, None) if scratch is None else scratch.chunk(3, dim=1)
         q, a, b = rooms
         into = None if a is None or b is None else (a[:count], b[:count])

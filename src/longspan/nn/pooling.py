@@ -1,6 +1,6 @@
 """Pooled rows: a slot of a grid over documents becomes the mean, maximum or learned mean of its rows."""
 
-from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 import torch
@@ -15,8 +15,7 @@ SOURCES = ("centre", "first", "mean")
 Pair = tuple[Tensor, Tensor]
 
 
-@dataclass(frozen=True, eq=False)
-class Slots:
+class Slots(NamedTuple):
     """Which rows of a layout each slot of its grid pools.
 
     >>> slots = Slots.of(Layout.packed([6]), kernel=3, stride=2)
@@ -24,8 +23,6 @@ class Slots:
     ([[0, 1, 2], [2, 3, 4], [4, 5, 5]], [True, True, False])
     """
 
-    layout: Layout
-    "The slots themselves, as keys of a plan."
     rows: Tensor
     "(S, K) the rows; the middle one in the place of a row that does not exist."
     exists: Tensor
@@ -53,14 +50,13 @@ class Slots:
         nearest, first = np.where(exists, far, far.max() + 1).argmin(axis=1), exists.argmax(axis=1)
         centre, first = (np.take_along_axis(rows, at[:, None], axis=1) for at in (nearest, first))
         columns = np.where(exists, rows, centre), exists, centre[:, 0], first[:, 0]
-        return Slots(slots, *map(torch.from_numpy, columns))
+        return Slots(*map(torch.from_numpy, columns))
 
     def to(self, device: torch.device) -> "Slots":
         """The same slots with their rows on a device."""
         if self.rows.device == device:
             return self
-        columns = (self.rows, self.exists, self.centre, self.first)
-        return Slots(self.layout, *(column.to(device) for column in columns))
+        return Slots(*(column.to(device) for column in self))
 
     @property
     def share(self) -> Tensor:
@@ -139,8 +135,8 @@ class DynamicPooling(nn.Module):
         weights = _weights(torch.einsum("shd,hkd->shk", u, delta), slots.exists[:, None])
         head = torch.arange(self.heads, device=x.device)[:, None]
         rows = slots.rows[:, None] * self.heads + head  # (S, K) -> (S, H, K): rows of (N * H, D)
-        by_head = x.reshape(len(x) * self.heads, -1)
-        return summed(by_head, rows.flatten(0, 1), weights.flatten(0, 1)).view(len(slots.rows), -1)
+        by_head = x.reshape(x.shape[0] * self.heads, -1)
+        return summed(by_head, rows.flatten(0, 1), weights.flatten(0, 1)).view(slots.rows.shape[0], -1)
 
     def _maps(self) -> Pair:
         """W of keys and of values, each (H, K, D)."""

@@ -21,8 +21,9 @@ class RelativeBias(nn.Module):
     It is handed out as a score for each distance rather than for each bucket: neighbouring pairs then have
     neighbouring labels, which is what the kernels read fastest. How far it `reaches` changes no result.
 
-    >>> labels, (scores,) = RelativeBias(32, heads=2)(reach=300)
-    >>> labels, scores.table.shape
+    >>> bias = RelativeBias(32, heads=2)
+    >>> labels, buckets = bias.distances(reach=300)
+    >>> labels, bias(buckets)[0].table.shape
     (ClippedDistance(limit=300), torch.Size([601, 2]))
     """
 
@@ -30,11 +31,15 @@ class RelativeBias(nn.Module):
         super().__init__()
         self.table = nn.Embedding(buckets, heads)
 
-    def forward(self, reach: int) -> tuple[ClippedDistance, tuple[ScoreTable, ...]]:
-        """The labels that plans are made with, and the scores of these labels."""
+    def distances(self, reach: int) -> tuple[ClippedDistance, Tensor]:
+        """The labels that plans are made with, and the bucket of each."""
         limit = max(reach, FARTHEST)
         place = bucket(torch.arange(-limit, limit + 1), self.table.num_embeddings)
-        return ClippedDistance(limit), (ScoreTable(self.table(place.to(self.table.weight.device))),)
+        return ClippedDistance(limit), place.to(self.table.weight.device)
+
+    def forward(self, buckets: Tensor) -> tuple[ScoreTable, ...]:
+        """The scores of labels whose buckets are given."""
+        return (ScoreTable(self.table(buckets)),)
 
 
 def bucket(distance: Tensor, buckets: int) -> Tensor:

@@ -9,6 +9,11 @@ ROWS = 1024
 """Few enough that the intermediates of a piece stay in the cache, many enough for full matrix speed."""
 
 
+def writes_over() -> bool:
+    """Whether memory may be written over, as nothing is differentiated, and no graph is traced."""
+    return not torch.is_grad_enabled() and not torch.compiler.is_compiling()
+
+
 def by_rows(step: Callable[..., Tensor], *columns: Tensor) -> Tensor:
     """step(*columns, into=None), a function of each row alone, with rows like those of the last column.
 
@@ -18,7 +23,7 @@ def by_rows(step: Callable[..., Tensor], *columns: Tensor) -> Tensor:
     >>> by_rows(lambda x, y, into: torch.add(x, y, out=into), torch.ones(3, 2), torch.ones(3, 2)).sum()
     tensor(12.)
     """
-    if torch.is_grad_enabled():
+    if not writes_over():
         return step(*columns, into=None)
     result = columns[-1]
     for start in range(0, len(result), ROWS):

@@ -2,15 +2,15 @@
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Literal, TypeAlias, get_args
+from typing import Any, TypeAlias, get_args
 
 import numpy as np
 
 from longspan.errors import InputError, bad, whole
+from longspan.families.config import Rule as Rule
 from longspan.shapes import BoolArray, IntArray
 from longspan.text.tokenizer import Encoding
 
-Rule = Literal["none", "first", "question", "choice", "separators", "all"]
 RULES: tuple[str, ...] = get_args(Rule)
 Span: TypeAlias = tuple[int, int]
 

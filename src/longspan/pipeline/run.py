@@ -81,11 +81,16 @@ def run(
 
 
 def batched(
-    model: TaskModel, documents: Sequence[Document], options: Options, *, more: int = 0
+    model: TaskModel,
+    documents: Sequence[Document],
+    options: Options,
+    *,
+    more: int | Sequence[int] = 0,
+    together: Sequence[int] | None = None,
 ) -> list[Batch]:
     """The pieces of the documents, numbered one after the other, packed; what is cut of them is told.
 
-    Each takes `more` tokens of the budget beside its own.
+    Each takes `more` tokens of the budget beside its own; those with one number in `together` share a batch.
     """
     _say_what_is_cut(documents)
     pieces = [(document, piece) for document in documents for piece in document.pieces]
@@ -99,14 +104,13 @@ def batched(
         token_types=[document.encoding.types[piece.rows] for document, piece in pieces] if typed else None,
         tags=structure_tags(model, options.structure, documents),
         more=more,
+        together=together,
     )
 
 
 def on(batch: Batch, model: TaskModel) -> Batch:
     """The batch on the device of the model."""
-    device = next(model.parameters()).device
-    token_types = None if batch.token_types is None else batch.token_types.to(device)
-    return Batch(batch.ids.to(device), batch.layout, token_types, batch.index)
+    return batch.to(next(model.parameters()).device)
 
 
 def by_document(rows: Tensor, batch: Batch) -> tuple[Tensor, ...]:

@@ -1,7 +1,8 @@
 """Answer: the stretch of a text that answers a question, found in the whole document at once."""
 
-from collections.abc import Iterable, Iterator, Sequence
-from typing import TypedDict
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
+from typing import Any, TypedDict
 
 import numpy as np
 import torch
@@ -14,8 +15,9 @@ from longspan.families.task_model import TaskModel
 from longspan.layout import Layout
 from longspan.nn.heads import DeepSpanHead, SpanHead
 from longspan.pipeline import inputs
-from longspan.pipeline.documents import Document, Found, ReadingInfo
+from longspan.pipeline.documents import Document, Found, Piece, ReadingInfo
 from longspan.pipeline.inputs import Inputs
+from longspan.pipeline.labels import Labeling
 from longspan.pipeline.options import ReadingOptions
 from longspan.pipeline.packing import Batch
 from longspan.pipeline.run import Pipeline, Results, by_document, head_output
@@ -66,7 +68,7 @@ def build(backbone: Backbone, *, labels: int = 2) -> TaskModel:
     return TaskModel(backbone, SpanHead(c.width), ending)
 
 
-def questions(question: object, context: object) -> Inputs:
+def questions(question: object, context: object = None) -> Inputs:
     """(question, context) pairs, from two texts, two lists, one of each, or a list of dicts."""
     if context is None:
         return inputs.dicts("question", question, ("question", "context"), _checked)
@@ -131,6 +133,32 @@ def _right(layout: Layout, spans: Sequence[Iterable[TokenSpan]]) -> BoolArray:
         for i in (0, 1)
     ]
     return np.stack(columns, axis=1) & layout.sites.exists[:, None]
+
+
+def targets(given: Labeling) -> list[Any]:
+    """For each context a list of right answers, (start, end) in characters, [] for none; or as in SQuAD
+    {"answer_start": [...], "text": [...]}. A window that does not hold all of an answer does not have it.
+    """
+    found = []
+    for right, document in zip(given.labels, given.documents, strict=True):
+        spans = right
+        if isinstance(right, Mapping):
+            pairs = zip(right["answer_start"], right["text"], strict=True)
+            spans = [(start, start + len(text)) for start, text in pairs]
+        for piece in document.pieces:
+            found.append([span for start, end in spans for span in _token_span(document, piece, start, end)])
+    return found
+
+
+def _token_span(document: Document, piece: Piece, start: int, end: int) -> list[TokenSpan]:
+    """The tokens of a piece that an answer stands in, if it stands there as a whole."""
+    encoding = document.encoding
+    begin, stop = encoding.offsets.T
+    tokens = np.flatnonzero((encoding.source == 1) & (begin < end) & (stop > start))
+    if not tokens.size:
+        raise bad("labels", "answers that stand in the context", (start, end), _NONE)
+    held = np.flatnonzero(np.isin(piece.rows, tokens))
+    return [(int(held[0]), int(held[-1]))] if held.size == tokens.size else []
 
 
 def decode(
@@ -211,6 +239,8 @@ ANSWER = Task(
     loss=loss,
     decode=decode,
     metric=squad,
+    targets=targets,
+    attach=lambda batch, targets, given: replace(batch, labels=list(targets)),
     global_tokens="question",
     shortened=1,
     drops_labels=True,

@@ -1,6 +1,6 @@
 """What a task is, as data."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -10,11 +10,25 @@ from longspan.errors import InputError, bad
 from longspan.families.base import ModelConfig
 from longspan.families.task_model import TaskModel
 from longspan.pipeline.documents import ReadingRules
+from longspan.pipeline.inputs import Inputs
+from longspan.pipeline.labels import Labeling, with_table
+from longspan.pipeline.packing import Batch
+from longspan.text.tokenizer import Encoding, Tokenizer
 
 
 def no_run(*inputs: object, **options: object) -> object:
     """What a task without a verb and without `run` does."""
     raise NotImplementedError("Give the Task a `run`, or Reader a verb of its name.")
+
+
+def plain(tokenizer: Tokenizer, inputs: Inputs, prompt: str) -> list[Encoding]:
+    """The tokens of each input as it stands."""
+    return tokenizer.encode_many(inputs.items)
+
+
+def no_targets(given: Labeling) -> list[Any]:
+    """What a task does that says nothing of labels."""
+    raise bad("labels", "None for a task without `targets`", "given", "Give the Task a function for them.")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -48,6 +62,16 @@ class Task(ReadingRules):
     "(pipeline, *inputs, **options) to results: what calling a Reader does, if it has no verb for the task."
     modules: tuple[str, ...] = ()
     "The head's modules with weights, if Hugging Face has no class for the task."
+    encode: Callable[[Tokenizer, Inputs, str], list[Encoding]] = plain
+    "(tokenizer, inputs, the reader's prompt) to the tokens of each input."
+    expand: Callable[[Inputs], Inputs] = lambda inputs: inputs
+    "One input for each document that is read, where a question has several."
+    targets: Callable[[Labeling], list[Any]] = no_targets
+    "The label of each piece of each document."
+    attach: Callable[[Batch, Sequence[Any], Labeling], Batch] = with_table
+    "(batch, the labels of its pieces, ...) to the batch with labels as the loss takes them."
+    label_tokens: Callable[[Any], int] = lambda label: 0
+    "Tokens of the budget that a label takes."
     disk_name: str = ""
     "What precedes the head's tensors in files of our own types, if it is not the name."
 

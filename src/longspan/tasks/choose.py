@@ -1,19 +1,22 @@
 """Choose: which of several continuations or answers fits a text; each is read beside the text."""
 
 from collections.abc import Mapping, Sequence
-from typing import TypedDict
+from dataclasses import replace
+from typing import Any, TypedDict
 
 import numpy as np
 import torch
 from torch import Tensor
 
-from longspan.errors import bad, no_tensor
+from longspan.errors import bad, no_tensor, whole
 from longspan.families.backbone import Backbone
 from longspan.families.task_model import TaskModel
 from longspan.nn.heads import FirstTokenHead
 from longspan.pipeline import inputs
 from longspan.pipeline.documents import Reading, ReadingInfo
 from longspan.pipeline.inputs import Inputs
+from longspan.pipeline.labels import Labeling
+from longspan.pipeline.packing import Batch
 from longspan.pipeline.run import Pipeline, Results
 from longspan.shapes import FloatArray
 from longspan.tasks.base import Task
@@ -49,7 +52,7 @@ def build(backbone: Backbone, *, labels: int = 1) -> TaskModel:
     return TaskModel(backbone, head, ending)
 
 
-def prompts(prompt: object, choices: object) -> Inputs:
+def prompts(prompt: object, choices: object = None) -> Inputs:
     """(prompt, list of choices), from a text and a list, two lists, or a list of dicts."""
     if choices is None:
         return inputs.dicts("prompt", prompt, ("prompt", "choices"), _offered)
@@ -69,6 +72,36 @@ def _offered(place: str, prompt: object, choices: object) -> tuple[str, list[str
         raise bad("choices" + place, "a list of at least one text", offered)
     texts = [inputs.string("choices" + place, choice) for choice in offered]
     return inputs.string("prompt" + place, prompt), texts
+
+
+def expanded(taken: Inputs) -> Inputs:
+    """Each choice beside its prompt."""
+    pairs = [(text, choice) for text, offered in taken.items for choice in offered]
+    names = [name for name, (_, offered) in zip(taken.names, taken.items, strict=True) for _ in offered]
+    return Inputs(pairs, names, single=False)
+
+
+def targets(given: Labeling) -> list[Any]:
+    """The right choice of each prompt, by its number: for each of its choices (how many there are, which)."""
+    if any(len(document.pieces) > 1 for document in given.documents):
+        repair = "Choices in several windows cannot be compared."
+        raise bad("overflow", "'error' or 'truncate' where there are labels", "window", repair)
+    return [
+        (len(offered), whole("labels", right, 0, most=len(offered) - 1))
+        for right, (_, offered) in zip(given.labels, given.inputs.items, strict=True)
+        for _ in offered
+    ]
+
+
+def with_counts(batch: Batch, targets: Sequence[tuple[int, int]], given: Labeling) -> Batch:
+    """Labels are how many choices each question has, and which are right: what `loss` takes."""
+    counts: list[int] = []
+    right: list[int] = []
+    while sum(counts) < len(targets):
+        count, chosen = targets[sum(counts)]
+        counts.append(count)
+        right.append(chosen)
+    return replace(batch, labels=(counts, torch.tensor(right)))
 
 
 def loss(scores: Tensor, counts: Sequence[int], right: Tensor) -> Tensor:
@@ -106,9 +139,7 @@ def choose(
 ) -> Results[Choice]:
     """The best choice for each prompt."""
     taken = prompts(prompt, choices)
-    pairs = [(text, choice) for text, offered in taken.items for choice in offered]
-    names = [name for name, (_, offered) in zip(taken.names, taken.items, strict=True) for _ in offered]
-    read = pipeline.read(CHOOSE, Inputs(pairs, names, single=False), step, options)
+    read = pipeline.read(CHOOSE, expanded(taken), step, options)
     results: list[Choice] = []
     for _, offered in taken.items:
         mine = [next(read) for _ in offered]
@@ -128,6 +159,9 @@ CHOOSE = Task(
     loss=loss,
     decode=decode,
     metric=accuracy,
+    expand=expanded,
+    targets=targets,
+    attach=with_counts,
     global_tokens="choice",
     shortened=0,
     head_dropout=True,

@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 from functools import partial
-from typing import TypedDict
+from typing import Any, TypedDict
 
 import numpy as np
 import torch
@@ -15,7 +15,8 @@ from longspan.families.seq2seq.lm import Seq2SeqTaskModel
 from longspan.families.task_model import TaskModel
 from longspan.nn.heads import FirstTokenHead, LastTokenHead
 from longspan.pipeline import inputs
-from longspan.pipeline.documents import Found, ReadingInfo
+from longspan.pipeline.documents import Document, Found, ReadingInfo
+from longspan.pipeline.labels import Labeling
 from longspan.pipeline.packing import Batch
 from longspan.pipeline.run import Pipeline, Results, head_output
 from longspan.shapes import FloatArray
@@ -79,6 +80,24 @@ def loss(logits: Tensor, labels: Tensor, problem: str | None = None) -> Tensor:
     return F.mse_loss(logits, targets)
 
 
+def targets(given: Labeling) -> list[Any]:
+    """A class for each text, by name or number; several in a list where they do not exclude each other; or a
+    number, or one for each class, for a regression.
+    """
+    width = len(given.classes)
+
+    def target(label: Any, document: Document) -> int | float | list[float]:
+        several = isinstance(label, (list, tuple, np.ndarray))
+        if given.problem == "regression" or (given.problem is None and width == 1):
+            return [float(number) for number in label] if several else float(label)
+        if not several:
+            return given.number(label)
+        chosen = {given.number(one) for one in label}
+        return [float(number in chosen) for number in range(width)]
+
+    return given.by_piece(target)
+
+
 def probabilities(logits: FloatArray, problem: str | None) -> FloatArray:
     """(windows, L) logits as probabilities, by Hugging Face's rules.
 
@@ -130,6 +149,7 @@ CLASSIFY = Task(
     metric=accuracy,
     global_tokens="first",
     has_labels=True,
+    targets=targets,
     has_problem=True,
     head_dropout=True,
 )

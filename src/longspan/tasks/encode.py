@@ -1,6 +1,7 @@
 """Encode: one vector for each document, or one for each token."""
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from functools import partial
 from typing import Any, NamedTuple
 
@@ -11,15 +12,19 @@ from torch.nn import functional as F
 
 from longspan.errors import bad, one_of
 from longspan.families.backbone import Backbone
+from longspan.families.seq2seq.model import Seq2Seq
 from longspan.families.task_model import TaskModel
 from longspan.nn.heads import POOLINGS, PoolingHead, pool
 from longspan.pipeline import inputs
-from longspan.pipeline.documents import Document, ReadingInfo
+from longspan.pipeline.documents import Document, ReadingInfo, prepare
+from longspan.pipeline.inputs import Inputs
+from longspan.pipeline.labels import Labeling
 from longspan.pipeline.packing import Batch
-from longspan.pipeline.run import Pipeline, Results, Step, by_document, hidden
+from longspan.pipeline.run import Pipeline, Results, Step, batched, by_document, hidden
 from longspan.shapes import FloatArray, Matrix, Vector
 from longspan.tasks.base import Task
 from longspan.tasks.metrics import spearman
+from longspan.text.tokenizer import Encoding, Tokenizer
 
 
 class Embedding(ReadingInfo, total=False):
@@ -57,6 +62,9 @@ def weights_of(model: TaskModel, batch: Batch, pooling: str) -> Tensor | None:
 def build(backbone: Backbone, *, labels: int = 2, **pooling: Any) -> TaskModel:
     """A model with a new head."""
     c = backbone.config.encoder
+    if isinstance(backbone, Seq2Seq):  # only the encoder is asked
+        backbone.decoder.requires_grad_(False)
+        backbone.word_embeddings.requires_grad_(True)
     words = c.vocab_size if c.pools_by_sif and not backbone.config.has_decoder else None
     return TaskModel(backbone, PoolingHead(c.width, words=words, **pooling), "Model")
 
@@ -125,9 +133,31 @@ def encode(
 ) -> Results[Embedding]:
     """The vectors of each text, with `before` put before it."""
     taken = inputs.texts("texts", texts)
-    encodings = pipeline.tokenizer.encode_many([before + text for text in taken.items])
+    encodings = prompted(pipeline.tokenizer, taken, before)
     read = pipeline.read(ENCODE, taken, states(how.pooling, how.kinds), options, encodings)
     return Results([decode(document, outputs, how) for document, outputs in read], taken.single)
+
+
+def prompted(tokenizer: Tokenizer, taken: Inputs, prompt: str) -> list[Encoding]:
+    """The tokens of each text, with the prompt before it."""
+    return tokenizer.encode_many([prompt + text for text in taken.items])
+
+
+def partners(given: Labeling) -> list[Document]:
+    """The text that belongs to each text, as a document."""
+    names = [f"labels[{i}]" for i in range(len(given.labels))]
+    texts = [inputs.string(name, text) for name, text in zip(names, given.labels, strict=True)]
+    others = prepare(given.model, ENCODE, names, given.tokenizer.encode_many(texts), given.options)
+    if any(len(document.pieces) > 1 for document in (*given.documents, *others)):
+        repair = "Windows have no partners."
+        raise bad("overflow", "'error' or 'truncate' where there are labels", "window", repair)
+    return others
+
+
+def with_partners(batch: Batch, targets: Sequence[Document], given: Labeling) -> Batch:
+    """Labels are a batch of the partners, in the order of the batch."""
+    (others,) = batched(given.model, targets, given.options, together=[0] * len(targets))
+    return replace(batch, labels=others)
 
 
 def stacked(results: Sequence[Embedding], width: int) -> Matrix:
@@ -145,4 +175,8 @@ ENCODE = Task(
     loss=loss,
     decode=decode,
     metric=spearman,
+    encode=prompted,
+    targets=partners,
+    attach=with_partners,
+    label_tokens=lambda partner: len(partner.encoding),
 )

@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 from functools import partial
-from typing import TypedDict
+from typing import Any, TypedDict
 
 import numpy as np
 import torch
@@ -16,6 +16,8 @@ from longspan.nn.chunked_cross_entropy import IGNORE_INDEX
 from longspan.nn.heads import MaskedLanguageHead
 from longspan.pipeline import inputs
 from longspan.pipeline.documents import Document, Found
+from longspan.pipeline.inputs import Inputs
+from longspan.pipeline.labels import Labeling, with_column
 from longspan.pipeline.packing import Batch
 from longspan.pipeline.run import Pipeline, Results, Step, by_document, hidden
 from longspan.shapes import FloatArray, IntArray
@@ -54,6 +56,25 @@ def loss(model: TaskModel, batch: Batch, labels: Tensor) -> Tensor:
         raise bad("labels", f"of shape {tuple(batch.ids.shape)} like the ids", tuple(labels.shape))
     rows = (labels != IGNORE_INDEX).nonzero().squeeze(1)
     return F.cross_entropy(words(model, batch, rows), labels[rows], reduction="sum") / max(len(rows), 1)
+
+
+def with_masks(tokenizer: Tokenizer, taken: Inputs, prompt: str) -> list[Encoding]:
+    """The tokens of each text, in which a written mask token is one."""
+    return tokenizer.promoting.encode_many(taken.items)
+
+
+def targets(given: Labeling) -> list[Any]:
+    """For each text the right token ids, one for each of its masks; -100 for all other tokens."""
+    columns = []
+    for right, document in zip(given.labels, given.documents, strict=True):
+        masks = np.flatnonzero(document.encoding.ids == given.tokenizer.mask)
+        words = inputs.listed("labels", right, "a list of token ids for each text")
+        if len(words) != masks.size:
+            raise bad("labels", f"{masks.size} token ids, one for each mask", f"{len(words)} of them")
+        column = np.full(len(document.encoding), IGNORE_INDEX)
+        column[masks] = [whole("labels", word, 0, most=given.tokenizer.vocab_size - 1) for word in words]
+        columns += [column[piece.rows] for piece in document.pieces]
+    return columns
 
 
 def encoded(tokenizer: Tokenizer, texts: Sequence[str], names: Sequence[str]) -> list[Encoding]:
@@ -135,4 +156,7 @@ FILL = Task(
     loss=loss,
     decode=decode,
     metric=accuracy,
+    encode=with_masks,
+    targets=targets,
+    attach=with_column,
 )

@@ -74,6 +74,7 @@ def build(config: ModelConfig, task: str, *, labels: int = 2, **options: object)
         fitting = ", ".join(one.name for one in TASKS.values() if one.fits(config))
         raise bad("task", f"one of {fitting}", chosen.name, repair)
     model = chosen.build(config.backbone(), labels=labels, **options)
+    model.global_tokens = chosen.global_tokens
     table: nn.Embedding = model.backbone.word_embeddings
     words = table.weight.data.clone() if model.decodes_words else None
     init_weights(model.head, model.config.init_std)

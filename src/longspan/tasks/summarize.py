@@ -1,7 +1,7 @@
 """Summarize: a text about a whole document."""
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import fields
+from dataclasses import fields, replace
 from functools import partial
 from itertools import count
 from typing import Any, NotRequired, TypedDict
@@ -17,12 +17,16 @@ from longspan.generation.config import SAMPLING, GenerationConfig
 from longspan.generation.generate import generate
 from longspan.generation.search import Hypothesis
 from longspan.generation.settings import OPTIONS, new_token_lengths, stated_options, without_effect
+from longspan.layout import Layout
 from longspan.nn.heads import LMHead
 from longspan.pipeline import inputs
 from longspan.pipeline.documents import Document, prepare
+from longspan.pipeline.labels import Labeling, with_column
 from longspan.pipeline.options import Options, ReadingOptions
+from longspan.pipeline.packing import Batch
 from longspan.pipeline.run import Pipeline, batched, on
 from longspan.progress import Progress, progress_bar
+from longspan.shapes import IntArray
 from longspan.tasks.base import Task
 from longspan.tasks.metrics import rouge
 from longspan.text.stream import TextStream
@@ -211,7 +215,6 @@ def write(
                 generator=None if seed is None else torch.Generator().manual_seed(seed),
                 on_token=None if stream is None else stream.on_token,
                 stop=_step_counter(bar),
-                global_first=False,  # what is global was chosen before
             )
             generated.update(zip(batch.index, texts, strict=True))
             bar.update(len(texts))
@@ -260,6 +263,23 @@ def _step_counter(bar: Progress) -> Callable[[], bool]:
     return step
 
 
+def targets(given: Labeling) -> list[IntArray]:
+    """The tokens of the text that is to be written about each document."""
+    texts = [inputs.string(f"labels[{i}]", text) for i, text in enumerate(given.labels)]
+    assert isinstance(given.model, Seq2SeqLM)
+    most, found = given.model.backbone.config.positions, []
+    for i, encoding in enumerate(given.tokenizer.encode_many(texts)):
+        if not 0 < len(encoding) <= most:
+            raise bad(f"labels[{i}]", f"from 1 to {most} tokens long", len(encoding), "Shorten the text.")
+        found.append(encoding.ids)
+    return found
+
+
+def with_texts(batch: Batch, targets: Sequence[IntArray], given: Labeling) -> Batch:
+    """Labels (M,) are the tokens of the texts, end to end, and `texts` is their layout."""
+    return replace(with_column(batch, targets, given), texts=Layout.packed(map(len, targets)))
+
+
 def summarize(
     pipeline: Pipeline,
     texts: object,
@@ -293,7 +313,10 @@ SUMMARIZE = Task(
     loss=Seq2SeqLM.loss,
     decode=_result,
     metric=rouge,
-    global_tokens="first",
+    targets=targets,
+    attach=with_texts,
+    label_tokens=len,
+    global_tokens=Seq2SeqLM.global_tokens,
     windows=False,
     disk_name="summarise",
 )

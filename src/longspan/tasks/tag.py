@@ -2,9 +2,9 @@
 
 import json
 import re
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import partial
-from typing import NamedTuple, NotRequired, TypedDict, cast
+from typing import Any, NamedTuple, NotRequired, TypedDict, cast
 
 import numpy as np
 from torch import Tensor
@@ -17,10 +17,11 @@ from longspan.nn.chunked_cross_entropy import IGNORE_INDEX
 from longspan.nn.heads import TokenHead
 from longspan.pipeline import inputs
 from longspan.pipeline.documents import Document, Found
+from longspan.pipeline.labels import Labeling, with_column
 from longspan.pipeline.options import ReadingOptions
 from longspan.pipeline.packing import Batch
 from longspan.pipeline.run import Pipeline, Results, by_document, head_output
-from longspan.shapes import FloatArray
+from longspan.shapes import FloatArray, IntArray
 from longspan.tasks.base import Task
 from longspan.tasks.metrics import set_f1
 from longspan.text.tokenizer import Tokenizer
@@ -72,6 +73,36 @@ def loss(logits: Tensor, labels: Tensor) -> Tensor:
         raise bad("labels", f"of shape {tuple(logits.shape[:1])}", tuple(labels.shape))
     total = F.cross_entropy(logits, labels, ignore_index=IGNORE_INDEX, reduction="sum")
     return total / (labels != IGNORE_INDEX).sum().clamp_min(1)
+
+
+def targets(given: Labeling) -> list[Any]:
+    """For each text a list of {start, end, entity}, or (start, end, entity), in characters: tokens in there
+    have that class, or B-, then I- and its name; others have "O", and special tokens none (-100).
+    """
+    return [
+        column[piece.rows]
+        for entities, document in zip(given.labels, given.documents, strict=True)
+        for column in [_labels(given, entities, document)]
+        for piece in document.pieces
+    ]
+
+
+def _labels(given: Labeling, entities: object, document: Document) -> IntArray:
+    encoding, classes = document.encoding, list(given.classes)
+    inside = encoding.source >= 0
+    column = np.where(inside, classes.index("O") if "O" in classes else IGNORE_INDEX, IGNORE_INDEX)
+    begin, end = encoding.offsets.T
+    for entity in inputs.listed("labels", entities, "a list of {start, end, entity} for each text"):
+        names = ("start", "end", "entity")
+        first, last, name = (entity[n] for n in names) if isinstance(entity, Mapping) else entity
+        rows = np.flatnonzero(inside & (begin < last) & (end > first))
+        if not rows.size:
+            raise bad("labels", "entities that hold a token", entity, "Count characters of the text.")
+        plain = name in classes or not {f"B-{name}", f"I-{name}"} & set(classes)
+        parts = (name, name) if plain else (f"B-{name}", f"I-{name}")
+        column[rows] = given.number(parts[1] if parts[1] in classes else parts[0])
+        column[rows[0]] = given.number(parts[0] if parts[0] in classes else parts[1])
+    return column
 
 
 class Token(NamedTuple):
@@ -212,6 +243,8 @@ TAG = Task(
     loss=loss,
     decode=decode,
     metric=set_f1,
+    targets=targets,
+    attach=with_column,
     has_labels=True,
     head_dropout=True,
 )

@@ -81,7 +81,7 @@ def test_the_last_positions_are_planned_as_the_first(pattern: Pattern) -> None:
 
 def test_more_rows_than_can_be_numbered_are_refused() -> None:
     row = Layout.packed([1])
-    columns: list[Any] = [np.broadcast_to(column, MOST_ROWS + 1) for column in row.sites._columns]
+    columns: list[Any] = [np.broadcast_to(column, MOST_ROWS + 1) for column in row.sites.columns]
     many = Layout(Site(*columns), row.lengths)
     with pytest.raises(
         InputError, match="`queries` must be of at most 2,147,483,647 rows, but is 2147483648"

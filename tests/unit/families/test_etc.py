@@ -252,7 +252,7 @@ def test_every_head_stands_on_the_long_stream(task: str) -> None:
     torch.manual_seed(0)
     model = build(EtcConfig(**SMALL), task, labels=3).eval()
     with torch.no_grad():
-        found = model(some_ids(40), Layout.packed([30, 10]))
+        found = model(some_ids(40), Layout.packed([30, 10], marked=[[], []]))
     rows = {"encode": 2, "classify": 2, "choose": 2}.get(task, 40)
     assert found.shape[0] == rows
     assert torch.isfinite(found).all()

@@ -113,17 +113,16 @@ def test_the_first_token_is_global_unless_somebody_says_otherwise() -> None:
         for parameter in model.parameters():
             parameter.normal_(0, 0.3)
     (ids, texts), places = pairs(), Layout.packed(WRITTEN)
-    bare, first, second = (
-        Layout.packed(LENGTHS, marked=marked) for marked in (None, [[0]] * 4, [[1], [0], [0], [0]])
-    )
+    bare = Layout.packed(LENGTHS)
+    none: Layout = Layout.packed(LENGTHS, marked=[()] * 4)
+    first, second = (Layout.packed(LENGTHS, marked=marked) for marked in ([[0]] * 4, [[1], [0], [0], [0]]))
     wanted = model.loss(ids, first, texts, places)
     assert torch.equal(model.loss(ids, bare, texts, places), wanted)
-    assert not torch.equal(model.loss(ids, bare, texts, places, global_first=False), wanted)
+    assert not torch.equal(model.loss(ids, none, texts, places), wanted)
     assert not torch.equal(model.loss(ids, second, texts, places), wanted)
     options = GenerationConfig(num_beams=2, max_new_tokens=9)
     assert generate(model, ids, bare, options) == generate(model, ids, first, options)
-    alone = generate(model, ids, bare, options, global_first=False)
-    assert alone != generate(model, ids, first, options)
+    assert generate(model, ids, none, options) != generate(model, ids, first, options)
 
 
 def test_nothing_is_dropped_while_writing_and_learning_goes_on_as_before() -> None:

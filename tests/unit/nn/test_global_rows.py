@@ -6,6 +6,7 @@ import torch
 from torch import Tensor
 
 from longspan.engine.labels import Labels
+from longspan.engine.plan import Plan
 from longspan.errors import FARTHEST
 from longspan.families.attention_spec import AttentionSpec
 from longspan.families.longformer.attention import (
@@ -114,6 +115,7 @@ def test_positions_whose_product_with_the_heads_needs_more_than_32_bits_change_n
         layout = Layout.packed([50], marked=[[0, 49]], start=start)
         rows = GlobalRows.of(specs(layout), HEADS, WIDTH)
         assert rows.few is not None
+        assert isinstance(rows.few.pairs, Plan)
         positions = rows.few.pairs.queries.sites.position
         assert 0 <= positions.min() < positions.max() <= FARTHEST
         assert np.unique(positions).size == 2 * HEADS  # each draws its own dropout

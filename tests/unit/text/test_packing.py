@@ -89,3 +89,14 @@ def test_windows_cover_every_token_with_the_overlap_asked_for(n: int, limit: int
 def test_windows_that_cannot_move_are_refused(n: int, limit: int, overlap: int) -> None:
     with pytest.raises(InputError, match="must be"):
         windows(n, limit, overlap)
+
+
+def test_what_belongs_together_shares_a_batch_in_its_order() -> None:
+    batches = pack([[5] * 3, [6] * 9, [7] * 4, [8] * 2], budget=9, together=[0, 0, 1, 1])
+    assert [batch.index for batch in batches] == [(0, 1), (2, 3)]
+
+
+def test_tags_of_all_documents_must_be_the_same() -> None:
+    tags = [{"parent": np.zeros(2, np.int32)}, {"segment": np.zeros(1, np.int32)}]
+    with pytest.raises(InputError, match=r"`tags\[1\]` must be a dict with parent, as tags\[0\]"):
+        pack([[5, 6], [7]], tags=tags)

@@ -1,6 +1,6 @@
 """The first hidden states of two streams: one vocabulary, one table of types, a norm for each stream."""
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 import torch
 from torch import Tensor, nn
@@ -10,7 +10,7 @@ from longspan.layout import Layout
 from longspan.nn.embeddings import check
 from longspan.nn.linear import Linear
 from longspan.nn.norm import LayerNorm
-from longspan.shapes import IntArray
+from longspan.nn.sites import positions, tensor
 from longspan.structure.structure import Structure
 
 if TYPE_CHECKING:
@@ -37,28 +37,40 @@ class StreamEmbeddings(nn.Module):
         self.limit, self.offset = config.positions if config.absolute else None, config.position_offset
         self.usual, self.dropout = (config.long_type, config.global_type), config.dropout
 
-    def forward(self, ids: Tensor, structure: Structure, token_types: Tensor | None = None) -> Tensor:
-        long, top = structure.long, structure.globals
+    def rows(self, structure: Structure) -> "StreamRows":
+        """What is read of a structure, checked."""
+        long, top, device = structure.long, structure.globals, self.words.weight.device
         place = top.sites.position - long.lengths[top.sites.document]  # counted in the stream
-        words, kinds = _tensor(structure.words, ids), None
-        if structure.types is not None:
-            kinds = _tensor(structure.types, ids)
-        x = self._embedded(ids, token_types, long, long.sites.position, 0)
-        return torch.cat([x, self._embedded(words, kinds, top, place, 1)])
+        words, types = tensor(structure.words, device), structure.types
+        kinds = None if types is None else tensor(types, device)
+        check(words, top, kinds, self.words, self.types, None)
+        return StreamRows(long, words, kinds, tensor(place, device))
 
-    def _embedded(
-        self, ids: Tensor, types: Tensor | None, layout: Layout, place: IntArray, stream: int
-    ) -> Tensor:
-        check(ids, layout, types, self.words, self.types, None if stream else self.limit)
+    def forward(self, ids: Tensor, rows: "StreamRows", token_types: Tensor | None = None) -> Tensor:
+        if isinstance(rows.long, Layout):
+            check(ids, rows.long, token_types, self.words, self.types, self.limit)
+        x = self._embedded(ids, token_types, positions(rows.long, ids.device), 0)
+        return torch.cat([x, self._embedded(rows.words, rows.types, rows.places, 1)])
+
+    def _embedded(self, ids: Tensor, types: Tensor | None, place: Tensor, stream: int) -> Tensor:
         x = self.words(ids)  # (N,) -> (N, C)
         x = x if self.projection is None else self.projection(x)
         x = x + (self.types.weight[self.usual[stream]] if types is None else self.types(types))
         table = self.global_positions if stream else self.positions
         if table is not None:
-            x = x + table(_tensor(place, ids) + self.offset)
+            x = x + table(place + self.offset)
         norm = self.global_norm if stream else self.norm
         return F.dropout(norm(x), self.dropout, self.training)
 
 
-def _tensor(column: IntArray, like: Tensor) -> Tensor:
-    return torch.from_numpy(column.astype("int64")).to(like.device)
+class StreamRows(NamedTuple):
+    """What the embeddings of two streams read of a structure."""
+
+    long: Layout | Tensor
+    "The tokens, or their positions (N,)."
+    words: Tensor
+    "(G,) ids of the global tokens."
+    types: Tensor | None
+    "(G,) their types, None for the usual one."
+    places: Tensor
+    "(G,) their places in the stream."

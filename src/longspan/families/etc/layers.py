@@ -5,14 +5,13 @@ from typing import TYPE_CHECKING, NamedTuple
 import torch
 from torch import Tensor, nn
 
-from longspan.engine.call import attention
-from longspan.engine.plan import Plan
+from longspan.engine.call import AnyPlan, attention
 from longspan.engine.terms import RelativeKeys, ScoreTable, Term
 from longspan.nn.attention import fresh_dropout
 from longspan.nn.encoder import FEED_FORWARD, FeedForward, residual
 from longspan.nn.linear import Linear
 from longspan.nn.norm import LayerNorm
-from longspan.nn.rows import by_rows
+from longspan.nn.rows import by_rows, writes_over
 
 if TYPE_CHECKING:
     from longspan.families.etc.model import EtcConfig
@@ -29,8 +28,8 @@ RELATIVE_STD = 0.5
 class StreamPlans(NamedTuple):
     """What the rows of each stream see of the rows of both; in tensors the long stream comes first."""
 
-    long: Plan
-    globals: Plan
+    long: AnyPlan
+    globals: AnyPlan
 
 
 class Relative(nn.Module):
@@ -74,9 +73,9 @@ class TwoStreamAttention(nn.Module):
         )
         self.heads, self.dropout = heads, config.attention_dropout
 
-    def forward(self, x: Tensor, plans: StreamPlans, *, scratch: Tensor | None = None) -> Tensor:
+    def forward(self, x: Tensor, plans: StreamPlans, n: int, *, scratch: Tensor | None = None) -> Tensor:
         sides = zip(
-            self._projected(x, plans.long.queries.size, scratch),
+            self._projected(x, n, scratch),
             plans,
             (self.long_relative, self.global_relative),
             strict=True,
@@ -84,9 +83,9 @@ class TwoStreamAttention(nn.Module):
         contexts = [self._attend(qkv, pairs, relative) for qkv, pairs, relative in sides]
         return torch.cat(contexts).flatten(1)  # (N, H, D), (G, H, D) -> (N + G, C)
 
-    def _attend(self, qkv: tuple[Tensor, ...], pairs: Plan, relative: Relative | None) -> Tensor:
+    def _attend(self, qkv: tuple[Tensor, ...], pairs: AnyPlan, relative: Relative | None) -> Tensor:
         q, k, v = qkv
-        labelled = relative is not None and pairs.labels is not None
+        labelled = relative is not None and pairs.label_count is not None
         terms = relative.terms(q.shape[2] ** -0.5) if relative is not None and labelled else ()
         return attention(q, k, v, pairs, terms=terms, dropout=fresh_dropout(self))
 
@@ -99,7 +98,7 @@ class TwoStreamAttention(nn.Module):
             queries = self._split(self.long_query(x[:n]), 1), self._split(self.global_query(x[n:]), 1)
             seen = self._split(self.long_kv(x), 2), self._split(self.global_kv(x), 2)
             return (*queries[0], *seen[0]), (*queries[1], *seen[1])
-        above = self.from_global(x[n:]).view(len(x) - n, 5, -1)[:, OTHERS_FIRST].flatten(1)
+        above = self.from_global(x[n:]).view(x.shape[0] - n, 5, -1)[:, OTHERS_FIRST].flatten(1)
         if scratch is None:
             rows = torch.cat([self.from_long(x[:n]), above])
         else:
@@ -109,7 +108,7 @@ class TwoStreamAttention(nn.Module):
         return (q[:n], long_k, long_v), (q[n:], global_k, global_v)
 
     def _split(self, x: Tensor, parts: int) -> tuple[Tensor, ...]:
-        return x.view(len(x), parts, self.heads, -1).unbind(1)  # (N, parts * C) -> (N, H, D) each
+        return x.view(x.shape[0], parts, self.heads, -1).unbind(1)  # (N, parts * C) -> (N, H, D) each
 
 
 class TwoStreamLayer(nn.Module):
@@ -136,10 +135,11 @@ class TwoStreamLayer(nn.Module):
         own = ("qkv", "out", "long_query", "long_kv", "global_kv", "from_long")
         return (*(f"attention.{name}" for name in own if hasattr(self.attention, name)), *FEED_FORWARD)
 
-    def forward(self, x: Tensor, plans: StreamPlans, *, scratch: Tensor | None = None) -> Tensor:
-        n, context = plans.long.queries.size, self.attention(x, plans, scratch=scratch)
+    def forward(self, x: Tensor, plans: StreamPlans, n: int, *, scratch: Tensor | None = None) -> Tensor:
+        """The first `n` rows of x are those of the long stream."""
+        context = self.attention(x, plans, n, scratch=scratch)
         streams = (by_rows(self._rest, x[:n], context[:n]), by_rows(self._global_rest, x[n:], context[n:]))
-        return torch.cat(streams) if torch.is_grad_enabled() else context  # which now holds them
+        return context if writes_over() else torch.cat(streams)  # context now holds them
 
     def _rest(self, x: Tensor, context: Tensor, into: Tensor | None) -> Tensor:
         """All that is done to each row of the long stream by itself."""

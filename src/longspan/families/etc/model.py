@@ -9,7 +9,7 @@ BigBird-ETC (Zaheer et al. 2020) is the same model with other sizes.
 from dataclasses import dataclass, replace
 from typing import Any, ClassVar, NamedTuple
 
-from torch import Tensor, nn
+from torch import Tensor
 
 from longspan.engine.relations import Relations
 from longspan.errors import bad, one_of, whole
@@ -17,10 +17,13 @@ from longspan.families import backbone
 from longspan.families.attention_spec import AttentionSpec, LayerSpecs
 from longspan.families.backbone import Backbone
 from longspan.families.config import LARGEST, EncoderConfig, GlobalTokenUse, Units
-from longspan.families.etc.embeddings import StreamEmbeddings
+from longspan.families.etc.embeddings import StreamEmbeddings, StreamRows
 from longspan.families.etc.layers import PROJECTIONS, SHARING, StreamPlans, TwoStreamLayer
+from longspan.families.model_plan import ModelPlan
 from longspan.layout import Layout
+from longspan.nn.layers import Layers
 from longspan.patterns import Belongs, Full, SameTag, ToGlobal, Window
+from longspan.patterns.belongs import LINKS
 from longspan.structure.structure import SEGMENT, Structure, Words
 
 UNITS = ("sentences", "paragraphs", "blocks")
@@ -135,6 +138,10 @@ class EtcConfig(EncoderConfig):
     def global_tokens(self) -> GlobalTokenUse:
         return "by task" if self.block else "none"
 
+    def marks_by_task(self, layout: Layout) -> bool:
+        # Where tags tell which token belongs to which global one, they tell it of every token.
+        return super().marks_by_task(layout) and not any(name in layout.sites.tags for name in LINKS)
+
     @property
     def global_units(self) -> Units | None:
         return Units(self.units, self.most_globals if self.block else 0)
@@ -182,6 +189,13 @@ class Streams(NamedTuple):
     structure: Structure
 
 
+class StreamInputs(NamedTuple):
+    """What the model reads of a layout."""
+
+    rows: StreamRows
+    plans: StreamPlans
+
+
 class Etc(Backbone):
     """ids (N,) of the documents of a layout to hidden states (N, C), those of the long stream.
 
@@ -203,11 +217,26 @@ class Etc(Backbone):
         super().__init__()
         self.config = config
         self.embeddings = StreamEmbeddings(config)
-        self.layers = nn.ModuleList(TwoStreamLayer(config) for _ in range(config.layers))
+        self.layers = Layers(TwoStreamLayer(config) for _ in range(config.layers))
         backbone.init_weights(self, config.init_std)
 
-    def forward(self, ids: Tensor, layout: Layout, token_types: Tensor | None = None) -> Tensor:
-        return self.streams(ids, layout, token_types=token_types).long
+    def forward(self, ids: Tensor, layout: Layout | ModelPlan, token_types: Tensor | None = None) -> Tensor:
+        return self._read(ids, self.given(layout), token_types)[: ids.shape[0]]
+
+    def inputs(self, layout: Layout) -> "StreamInputs":
+        return self._inputs(self.config.structure(layout))
+
+    def _inputs(self, structure: Structure) -> "StreamInputs":
+        config = self.config
+        specs = config.stream_specs(structure)
+        plans = StreamPlans(*(spec.plan(config.heads, config.labels) for spec in specs))
+        return StreamInputs(self.embeddings.rows(structure), plans)
+
+    def _read(self, ids: Tensor, inputs: "StreamInputs", token_types: Tensor | None) -> Tensor:
+        """Both streams, (N + G, C)."""
+        x = self.embeddings(ids, inputs.rows, token_types)
+        own = [(inputs.plans, ids.shape[0])] * self.config.layers
+        return backbone.run(self.layers, x, own, projections=PROJECTIONS[self.config.sharing])
 
     def streams(
         self,
@@ -220,14 +249,5 @@ class Etc(Backbone):
         used = self.config.structure(layout) if structure is None else structure
         if used.long.size != layout.size or used.long.documents != layout.documents:
             raise bad("structure", f"of the {layout.size} tokens of the layout", used.long.size)
-        x = self.embeddings(ids, used, token_types)
-        config = self.config
-        plans = StreamPlans(*(spec.plan(config.heads, config.labels) for spec in config.stream_specs(used)))
-        x = backbone.run(
-            self.layers,
-            x,
-            [(plans,)] * config.layers,
-            gradient_checkpointing=self.gradient_checkpointing,
-            projections=PROJECTIONS[config.sharing],
-        )
+        x = self._read(ids, self._inputs(used), token_types)
         return Streams(x[: layout.size], x[layout.size :], used)

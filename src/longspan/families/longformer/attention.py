@@ -2,15 +2,15 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 import torch
 from torch import Tensor, nn
 
-from longspan.engine.call import attention
+from longspan.engine.call import AnyPlan, attention
 from longspan.engine.labels import Labels
-from longspan.engine.plan import Plan, plan
+from longspan.engine.plan import plan
 from longspan.engine.terms import ScoreTable
 from longspan.errors import FARTHEST
 from longspan.families.attention_spec import AttentionSpec
@@ -18,6 +18,7 @@ from longspan.layout import Layout
 from longspan.nn.attention import Biases, Dropping, fresh_dropout
 from longspan.nn.linear import Linear, wide
 from longspan.nn.relative import ByHead
+from longspan.nn.rows import writes_over
 from longspan.shapes import IntArray
 
 
@@ -28,12 +29,11 @@ class Group(NamedTuple):
     "(G,) the rows."
     keys: Tensor | None
     "The rows they see, None for all."
-    pairs: Plan
+    pairs: AnyPlan
     "From them to what they see; if absorbed, each row once for each head and the plan for one wide head."
 
 
-@dataclass(frozen=True)
-class GlobalRows:
+class GlobalRows(NamedTuple):
     """The marked rows of a layout, by whether their document has few of them.
 
     With few (G * H < C) it is less work to carry the query through the key projection than to project all
@@ -97,7 +97,7 @@ class GlobalProjections:
         for group, read in ((rows.few, self._absorbed), (rows.many, self._projected)):
             if group is not None:
                 at = group.rows.to(x.device)
-                copy = context.index_copy if torch.is_grad_enabled() else context.index_copy_
+                copy = context.index_copy_ if writes_over() else context.index_copy
                 context = copy(0, at, read(x, x[at], group, biases).to(context.dtype))
         return context
 
@@ -105,7 +105,7 @@ class GlobalProjections:
         """All keys through the global projections."""
         seen = x if group.keys is None else x[group.keys.to(x.device)]
         q, k, v = (
-            linear(rows).view(len(rows), self.heads, -1)  # (N, C) -> (N, H, D)
+            linear(rows).view(rows.shape[0], self.heads, -1)  # (N, C) -> (N, H, D)
             for linear, rows in ((self.query, marked), (self.key, seen), (self.value, seen))
         )
         return attention(q, k, v, group.pairs, terms=biases, dropout=fresh_dropout(self.dropout)).flatten(1)
@@ -134,6 +134,19 @@ class GlobalProjections:
         return context + (kept.view(rows, self.heads, 1) * bias.view(self.heads, size)).flatten(1)
 
 
+class Unused(torch.autograd.Function):
+    """x itself; the weights beside it take no part, and have a gradient of 0."""
+
+    @staticmethod
+    def forward(ctx: Any, x: Tensor, *weights: Tensor) -> Tensor:
+        ctx.save_for_backward(*weights)
+        return x.view_as(x)
+
+    @staticmethod
+    def backward(ctx: Any, grad: Tensor) -> tuple[Tensor, ...]:
+        return grad, *(torch.zeros_like(weight) for weight in ctx.saved_tensors)
+
+
 class LongformerAttention(nn.Module):
     """Local rows by one set of projections, global rows by another; each row is computed once."""
 
@@ -149,20 +162,27 @@ class LongformerAttention(nn.Module):
     def forward(
         self,
         x: Tensor,
-        pairs: Plan,
+        pairs: AnyPlan,
         global_rows: GlobalRows,
         biases: Biases = (),
         *,
         scratch: Tensor | None = None,
     ) -> Tensor:
-        q, k, v = self.qkv(x, scratch).view(len(x), 3, self.heads, -1).unbind(1)  # (N, 3C) -> (N, H, D)
+        q, k, v = self.qkv(x, scratch).view(x.shape[0], 3, self.heads, -1).unbind(1)  # (N, 3C) -> (N, H, D)
         context = attention(q, k, v, pairs, terms=biases, dropout=fresh_dropout(self)).flatten(1)  # to (N, C)
-        return self.global_projections.write(context, x, global_rows, biases)
+        return self.with_global_rows(context, x, global_rows, biases)
 
-    @property
-    def global_projections(self) -> GlobalProjections:
-        """How global rows are computed."""
-        return GlobalProjections(self.global_query, self.global_key, self.global_value, self.heads, self)
+    def with_global_rows(self, context: Tensor, x: Tensor, rows: GlobalRows, biases: Biases) -> Tensor:
+        """`context` (N, C) with the global rows of x written over.
+
+        Without any, the global projections have a gradient of 0 all the same: DistributedDataParallel waits
+        for a gradient of every parameter.
+        """
+        projections = self.global_query, self.global_key, self.global_value
+        if rows.few is None and rows.many is None:
+            weights = [weight for projection in projections for weight in projection.parameters()]
+            return Unused.apply(context, *weights) if torch.is_grad_enabled() else context  # type: ignore[no-untyped-call]
+        return GlobalProjections(*projections, self.heads, self).write(context, x, rows, biases)
 
     def copy_local_to_global(self) -> None:
         """Start the global projections from the local ones (section 3.1)."""

@@ -1,11 +1,12 @@
 """Longformer: a sliding window in every layer, and a few global tokens (Beltagy, Peters, Cohan 2020)."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from typing import Any, ClassVar
 
 from torch import nn
 
+from longspan.engine.labels import ClippedDistance
 from longspan.errors import bad
 from longspan.families.attention_spec import AttentionSpec, LayerSpecs
 from longspan.families.backbone import Encoder
@@ -27,7 +28,6 @@ class LongformerConfig(EncoderConfig):
     """
 
     family: ClassVar[str] = "Longformer"
-    global_first: ClassVar[bool] = True
     decoder_offset: ClassVar[int | None] = 0
     extends_with_pooling: ClassVar[bool] = True
     separate_head_dropout: ClassVar[bool] = False
@@ -86,6 +86,10 @@ class LongformerConfig(EncoderConfig):
     def exact_up_to(self) -> int:
         return min(self.radii) + 1
 
+    @property
+    def reach(self) -> int:
+        return max(self.radii)
+
     def usual_marks(self, length: int) -> Iterable[int]:
         return (0,)
 
@@ -109,10 +113,9 @@ class Longformer(Encoder):
         kind = SelfAttention if config.share_global_projections else LongformerAttention
         return kind(config.width, config.heads, dropout=config.attention_dropout)
 
-    def layer_inputs(self, layout: Layout) -> Sequence[tuple[Any, ...]]:
-        config, (labels, biases) = self.config, self.distances(max(self.config.radii))
-        specs = config.attention(layout)
-        shared: tuple[Any, ...] = (biases,)
+    def layer_inputs(self, layout: Layout, labels: ClippedDistance | None) -> Iterable[tuple[Any, ...]]:
+        config, specs = self.config, self.config.attention(layout)
+        shared: tuple[Any, ...] = ()
         if not config.share_global_projections:
-            shared = GlobalRows.of(specs[0][1:], config.heads, config.width, labels), biases
+            shared = (GlobalRows.of(specs[0][1:], config.heads, config.width, labels),)
         return [(window.plan(config.heads, labels), *shared) for window, *_ in specs]

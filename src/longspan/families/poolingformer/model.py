@@ -30,14 +30,14 @@ About a quarter of the layers should have two levels (p). Which ones is ours by 
 the last sixth, layers 15 to 20 of 24 and 8 to 10 of 12, counted from 1.
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from typing import Any, ClassVar
 
 from torch import Tensor
 
-from longspan.engine.call import attention
-from longspan.engine.plan import Plan
+from longspan.engine.call import AnyPlan, attention
+from longspan.engine.labels import ClippedDistance
 from longspan.errors import bad, one_of, whole
 from longspan.families.attention_spec import AttentionSpec, LayerSpecs
 from longspan.families.backbone import Encoder
@@ -150,17 +150,17 @@ class PoolingformerAttention(LongformerAttention):
     def forward(  # type: ignore[override]
         self,
         x: Tensor,
-        pairs: Plan,
+        pairs: AnyPlan,
         global_rows: GlobalRows,
-        biases: Biases,
         pooled: PooledKeys,
+        biases: Biases = (),
         *,
         scratch: Tensor | None = None,
     ) -> Tensor:
         qkv = self.qkv(x, scratch)
-        q, k, v = qkv.view(len(x), 3, self.heads, -1).unbind(1)  # (N, 3C) -> (N, H, D)
+        q, k, v = qkv.view(x.shape[0], 3, self.heads, -1).unbind(1)  # (N, 3C) -> (N, H, D)
         near = attention(q, k, v, pairs, terms=biases, dropout=fresh_dropout(self)).flatten(1)
-        near = self.global_projections.write(near, x, global_rows, biases)
+        near = self.with_global_rows(near, x, global_rows, biases)
         dropout = fresh_dropout(self)
         return self.second(x, near, qkv, self.qkv, pooled, biases, dropout=dropout, scratch=scratch)  # type: ignore[no-any-return]
 
@@ -186,8 +186,8 @@ class Poolingformer(Encoder):
         )
         return PoolingformerAttention(*sizes, second, dropout=dropout)
 
-    def layer_inputs(self, layout: Layout) -> Sequence[tuple[Any, ...]]:
-        config, (labels, biases) = self.config, self.distances(max(self.config.radii))
+    def layer_inputs(self, layout: Layout, labels: ClippedDistance | None) -> Iterable[tuple[Any, ...]]:
+        config = self.config
         named = [{spec.name: spec for spec in layer} for layer in config.attention(layout)]
         apart = [spec for name, spec in named[0].items() if name == "global rows"]
         rows = GlobalRows.of(apart, config.heads, config.width, labels)
@@ -196,7 +196,7 @@ class Poolingformer(Encoder):
         for layer in named:
             far = [spec.plan(config.heads, labels) for name, spec in layer.items() if name == "pooled"]
             pooled = [PooledKeys(slots, pairs) for pairs in far]
-            inputs.append((layer["window"].plan(config.heads, labels), rows, biases, *pooled))
+            inputs.append((layer["window"].plan(config.heads, labels), rows, *pooled))
         return inputs
 
 

@@ -1,14 +1,15 @@
 """Encoder-decoder models for tasks: one writes about documents, one reads each document twice."""
 
-from dataclasses import replace
-
+import torch
 from torch import Tensor
 
 from longspan.errors import no_tensor
 from longspan.families.backbone import Backbone
+from longspan.families.config import Rule
+from longspan.families.model_plan import ModelPlan, outside_of_graphs, planned
 from longspan.families.seq2seq.model import Decoder, Seq2Seq, shift_right
 from longspan.families.task_model import TaskModel
-from longspan.layout import Layout
+from longspan.layout import Layout, require
 from longspan.nn.chunked_cross_entropy import chunked_cross_entropy
 from longspan.nn.heads import LMHead
 
@@ -30,6 +31,7 @@ class Seq2SeqLM(TaskModel):
 
     backbone: Seq2Seq
     head: LMHead
+    global_tokens: Rule = "first"
 
     def __init__(self, backbone: Seq2Seq, head: LMHead) -> None:
         super().__init__(backbone, head, "ForConditionalGeneration")
@@ -43,45 +45,45 @@ class Seq2SeqLM(TaskModel):
         return self.backbone.decoder
 
     def forward(  # type: ignore[override]
-        self, ids: Tensor, layout: Layout, decoder_ids: Tensor, texts: Layout
+        self, ids: Tensor, layout: Layout | ModelPlan, decoder_ids: Tensor, texts: Layout | None = None
     ) -> Tensor:
-        """Logits (N, vocab) for the word after each of `decoder_ids` (N,)."""
+        """Logits (N, vocab) for the word after each of `decoder_ids` (N,), the tokens of `texts`.
+
+        A plan in the place of the layout tells of the texts, too.
+        """
         return self.logits(self.hidden(ids, layout, decoder_ids, texts))
 
-    def hidden(self, ids: Tensor, layout: Layout, decoder_ids: Tensor, texts: Layout) -> Tensor:
+    def hidden(
+        self, ids: Tensor, layout: Layout | ModelPlan, decoder_ids: Tensor, texts: Layout | None = None
+    ) -> Tensor:
         """The decoder's hidden states (N, C)."""
-        return self.backbone.decode(self.backbone(ids, layout), layout, decoder_ids, texts)
+        given: Layout | ModelPlan
+        if isinstance(layout, ModelPlan):
+            given = layout
+        else:
+            texts = require(texts, "texts")
+            given = planned(self, layout, texts) if torch.compiler.is_compiling() else self.marked(layout)
+        return self.backbone.decode(self.backbone(ids, given), given, decoder_ids, texts)
+
+    @outside_of_graphs
+    def plan(self, layout: Layout, texts: Layout) -> ModelPlan:  # type: ignore[override]
+        """Documents and the texts about them as compiled graphs take them."""
+        return self.backbone.plan(self.marked(layout), texts)
 
     def logits(self, x: Tensor) -> Tensor:
         """(N, C) -> (N, vocab)."""
         logits: Tensor = self.head(x)
         return logits
 
-    def with_global_first(self, layout: Layout) -> Layout:
-        """The layout with each document's first token marked, if none is and the family was trained so."""
-        if layout.marked_rows.size or not self.config.global_first:
-            return layout
-        site = layout.sites
-        return Layout(replace(site, marked=site.exists & (site.position == 0)), layout.lengths)
-
     def loss(
-        self,
-        ids: Tensor,
-        layout: Layout,
-        labels: Tensor,
-        texts: Layout,
-        *,
-        label_smoothing: float = 0.0,
-        global_first: bool = True,
+        self, ids: Tensor, layout: Layout, labels: Tensor, texts: Layout, *, label_smoothing: float = 0.0
     ) -> Tensor:
         """Mean cross-entropy of the `labels` (N,), the words of the texts; -100 does not count.
 
-        Where no token is marked, `global_first` marks the first of each document, if the family does so.
         The logits of few rows are in memory at once.
         """
         if not isinstance(labels, Tensor):
             raise no_tensor("labels", labels)
-        layout = self.with_global_first(layout) if global_first else layout
         x = self.hidden(ids, layout, shift_right(labels, texts, self.backbone.config), texts)
         weight, bias = self.head.decoder.weight, self.head.bias[0]
         return chunked_cross_entropy(x, weight, bias, labels, label_smoothing=label_smoothing)
@@ -100,8 +102,17 @@ class Seq2SeqTaskModel(TaskModel):
     def head_dropout(self) -> float | None:
         return 0.0
 
-    def forward(self, ids: Tensor, layout: Layout, token_types: Tensor | None = None) -> Tensor:
-        again = shift_right(ids, layout, self.backbone.config)
-        x = self.backbone.decode(self.backbone(ids, layout, token_types), layout, again, layout)
-        scores: Tensor = self.head(x, layout)
+    def forward(self, ids: Tensor, layout: Layout | ModelPlan, token_types: Tensor | None = None) -> Tensor:
+        given = self.given(layout)
+        rows = given.rows if isinstance(given, ModelPlan) else given
+        again = shift_right(ids, rows, self.backbone.config)
+        texts = None if isinstance(given, ModelPlan) else given
+        x = self.backbone.decode(self.backbone(ids, given, token_types), given, again, texts)
+        scores: Tensor = self.head(x, rows)
         return scores
+
+    @outside_of_graphs
+    def plan(self, layout: Layout) -> ModelPlan:
+        """The layout, which the decoder reads as well, as compiled graphs take it."""
+        marked = self.marked(layout)
+        return self.backbone.plan(marked, marked)

@@ -1,8 +1,8 @@
 """Encoder-decoder models: any of our encoders reads, a decoder writes (Beltagy et al. 2020, section 7)."""
 
-from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
-from typing import ClassVar, cast
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from typing import Any, ClassVar, NamedTuple, cast
 
 import numpy as np
 import torch
@@ -12,10 +12,13 @@ from longspan.engine.plan import plan
 from longspan.errors import bad, whole
 from longspan.families.backbone import Backbone, init_weights
 from longspan.families.config import LARGEST, EncoderConfig
-from longspan.layout import Layout
+from longspan.families.model_plan import ModelPlan, outside_of_graphs, packed
+from longspan.layout import Layout, require
 from longspan.nn.chunked_cross_entropy import IGNORE_INDEX
 from longspan.nn.decoder import DecoderLayer, DecoderPlans, KeyValues, KVCache
 from longspan.nn.embeddings import Embeddings
+from longspan.nn.layers import Layers
+from longspan.nn.sites import Rows
 from longspan.patterns import Causal, Full
 
 
@@ -84,6 +87,14 @@ class Seq2SeqConfig:
         return Seq2Seq(self)
 
 
+class DecoderInputs(NamedTuple):
+    """What a decoder reads of a layout of texts."""
+
+    places: Layout | Tensor
+    "The layout, or the positions (N,)."
+    plans: DecoderPlans
+
+
 class Decoder(nn.Module):
     """ids (N,) of texts, and what the encoder made of their documents, to hidden states (N, C)."""
 
@@ -98,7 +109,7 @@ class Decoder(nn.Module):
             rescale=like.rescale_embeddings,
         )
         self.embeddings.words = words
-        self.layers = nn.ModuleList(
+        self.layers = Layers(
             DecoderLayer(
                 like.layer_config,
                 config.heads,
@@ -117,15 +128,19 @@ class Decoder(nn.Module):
     def forward(
         self,
         ids: Tensor,
-        layout: Layout,
-        key_values: Iterable[KeyValues],
+        layout: Layout | Tensor,
+        memory: Tensor | Sequence[KeyValues],
         plans: DecoderPlans,
         caches: Sequence[KVCache] | None = None,
     ) -> Tensor:
+        """`memory` is what the encoder made of its rows (K, C), or their keys and values for each layer."""
         x: Tensor = self.embeddings(ids, layout)
-        own = [None] * len(self.layers) if caches is None else caches
-        for layer, seen, cache in zip(self.layers, key_values, own, strict=True):
-            x = layer(x, seen, plans, cache)
+        for number, layer in enumerate(self.layers):
+            seen = memory if isinstance(memory, Tensor) else memory[number]
+            if self.layers.recomputes():
+                x = self.layers.checkpointed(layer, x, seen, plans)
+            else:
+                x = layer(x, seen, plans, None if caches is None else caches[number])
         return x
 
 
@@ -151,20 +166,46 @@ class Seq2Seq(Backbone):
         self.decoder = Decoder(config, self.encoder.word_embeddings)
         init_weights(self, config.encoder.init_std)
 
-    def forward(self, ids: Tensor, layout: Layout, token_types: Tensor | None = None) -> Tensor:
+    def forward(self, ids: Tensor, layout: Layout | ModelPlan, token_types: Tensor | None = None) -> Tensor:
         memory: Tensor = self.encoder(ids, layout, token_types)
         return memory
 
-    def decode(self, memory: Tensor, documents: Layout, ids: Tensor, texts: Layout) -> Tensor:
-        """The decoder's hidden states (N, C) for texts `ids` (N,) about documents that were read (K, C)."""
+    def inputs(self, layout: Layout) -> Any:
+        return self.encoder.inputs(layout)
+
+    @outside_of_graphs
+    def plan(self, layout: Layout, texts: Layout | None = None) -> ModelPlan:
+        """The documents, and the texts about them, as compiled graphs take them."""
+        planned, device = self.encoder.plan(layout), self.word_embeddings.weight.device
+        if texts is None:
+            return planned
+        return replace(planned, decoder=packed(self.decoder_inputs(layout, texts), device))
+
+    def decoder_inputs(self, documents: Layout, texts: Layout) -> DecoderInputs:
+        """What the decoder reads of texts about documents."""
         heads = self.config.heads
-        plans = DecoderPlans(plan(Causal(), texts, heads=heads), plan(Full(), texts, documents, heads=heads))
-        hidden: Tensor = self.decoder(ids, texts, self.decoder.key_values(memory), plans)
+        cross = plan(Full(), require(texts, "texts"), documents, heads=heads)
+        return DecoderInputs(texts, DecoderPlans(plan(Causal(), texts, heads=heads), cross))
+
+    def decode(
+        self, memory: Tensor, documents: Layout | ModelPlan, ids: Tensor, texts: Layout | None = None
+    ) -> Tensor:
+        """The decoder's hidden states (N, C) for texts `ids` (N,) about documents that were read (K, C).
+
+        `documents` is their layout, and `texts` that of the texts; or it is a plan of both.
+        """
+        if isinstance(documents, ModelPlan):
+            places, plans = cast(DecoderInputs, documents.decoder)
+        else:
+            places, plans = self.decoder_inputs(documents, require(texts, "texts"))
+        hidden: Tensor = self.decoder(ids, places, memory, plans)
         return hidden
 
 
-def shift_right(labels: Tensor, texts: Layout, config: Seq2SeqConfig) -> Tensor:
+def shift_right(labels: Tensor, texts: Layout | Rows, config: Seq2SeqConfig) -> Tensor:
     """The decoder's input for these labels: each text moved on by one place, `start_id` first."""
     shifted = labels.roll(1).masked_fill(labels.roll(1) == IGNORE_INDEX, config.encoder.pad_id)
+    if isinstance(texts, Rows):
+        return torch.where(texts.positions == 0, config.start_id, shifted)
     first = torch.from_numpy(np.flatnonzero(texts.sites.position == 0)).to(labels.device)
     return shifted.index_fill(0, first, config.start_id)
