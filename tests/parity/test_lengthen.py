@@ -60,7 +60,7 @@ def test_every_head_of_every_family_is_kept(tmp_path: Path, family: str, head: s
     expected = output(theirs(ids[None, None] if head.endswith("Choice") else ids[None]))
     given = hidden(loaded.model)(ids, Layout.packed([len(ids)], marked=[[0]]))
     close((given[0] if expected.dim() == 1 else given).detach(), expected.detach())
-    assert loaded.model(words(TO)[0], Layout.packed([TO])).isfinite().all()
+    assert loaded.model(words(TO)[0], Layout.packed([TO], marked=[[0]])).isfinite().all()
 
 
 @pytest.mark.parametrize("to", [200, 233])
@@ -149,7 +149,7 @@ def test_transformers_chooses_alike(tmp_path: Path, pattern: str) -> None:
         {"global_attention_mask": torch.zeros(1, 1, 701, dtype=torch.long)} if pattern == "longformer" else {}
     )
     expected = theirs(ids[None, None], **given).logits[0].detach()
-    close(load_model(tmp_path / "long").model(ids, Layout.packed([701]))[0].detach(), expected)
+    close(load_model(tmp_path / "long").model(ids, Layout.packed([701], marked=[[]]))[0].detach(), expected)
 
 
 @pytest.mark.parametrize("head", HEADS)

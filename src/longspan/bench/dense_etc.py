@@ -29,7 +29,7 @@ class DenseEtc(nn.Module):
         config = self.model.config
         structure = config.structure(layout)
         pairs = self.pairs(structure)
-        x = self.model.embeddings(ids, structure)
+        x = self.model.embeddings(ids, self.model.embeddings.rows(structure))
         for layer in self.model.layers:
             assert isinstance(layer, TwoStreamLayer)
             x = self._layer(layer, x, layout.size, pairs)

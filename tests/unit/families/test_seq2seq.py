@@ -270,4 +270,4 @@ def test_what_is_read_twice_must_fit_both_sides() -> None:
     assert model.longest == 40
     ids = some_ids(41)
     with pytest.raises(InputError, match="at most 40 tokens long"):
-        model(ids, Layout.packed([41]))
+        model(ids, Layout.packed([41], marked=[[0]]))

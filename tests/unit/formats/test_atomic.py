@@ -65,7 +65,7 @@ def test_whoever_reads_while_others_save_sees_the_files_of_one_save(tmp_path: Pa
         seen |= texts
         time.sleep(0.001)
     assert [saver.returncode for saver in savers] == [0, 0]
-    assert len(seen) > 4
+    assert len(seen) > 2
     assert sorted(os.listdir(tmp_path)) == ["1_Pooling", "a.json", "b.json"]
 
 

@@ -55,8 +55,9 @@ def both_ways(labels: Labels | None = None) -> tuple[Group, Group]:
 @pytest.mark.parametrize("biased", [False, True], ids=["plain", "biased"])
 def test_carrying_the_query_equals_projecting_the_keys(attention: LongformerAttention, biased: bool) -> None:
     table = RelativeBias(32, HEADS).double()
-    labels, biases = table(reach=1) if biased else (None, ())
-    few, many = both_ways(labels)
+    labels, buckets = table.distances(reach=1)
+    biases = table(buckets) if biased else ()
+    few, many = both_ways(labels if biased else None)
     attention.eval()
     x = torch.randn(80, WIDTH, dtype=torch.float64, requires_grad=True)
     ways = tuple(

@@ -81,8 +81,16 @@ def test_the_parts_of_a_text_are_the_text(tmp_path: Path) -> None:
 
 def test_invalid_bytes_of_a_large_text_are_counted(tmp_path: Path) -> None:
     path = tmp_path / "a.txt"
-    path.write_bytes(LOG.encode() + b"caf\xe9 " * 5)
+    path.write_bytes(LOG.encode() + "Grüße ".encode() * 9 + b"caf\xe9 " * 5)
     assert sum(part.document.replaced for part in parts.read_parts(path)) == 5
+
+
+def test_a_large_text_in_an_old_encoding_is_read_in_it(tmp_path: Path) -> None:
+    path, text = tmp_path / "a.txt", LOG + "Der Vertrag wird gekündigt, fällig am Dienstag.\n" * 9
+    path.write_bytes(text.encode("cp1252"))
+    assert "".join(part.document.text for part in parts.read_parts(path)) == text
+    path.write_bytes(text.encode("utf-16-le"))
+    assert "".join(part.document.text for part in parts.read_parts(path)) == text
 
 
 def test_passages_of_a_large_file_are_the_file_with_lines_and_sections(tmp_path: Path) -> None:
