@@ -81,8 +81,16 @@ def test_the_parts_of_a_text_are_the_text(tmp_path: Path) -> None:
 
 def test_invalid_bytes_of_a_large_text_are_counted(tmp_path: Path) -> None:
     path = tmp_path / "a.txt"
-    path.write_bytes(LOG.encode() + b"caf\xe9 " * 5)
+    path.write_bytes(LOG.encode() + "größer als müde Bäche ".encode() * 50 + b"x\xff " * 5)
     assert sum(part.document.replaced for part in parts.read_parts(path)) == 5
+
+
+def test_a_large_text_in_an_old_encoding_is_read_as_it_was_written(tmp_path: Path) -> None:
+    path, content = tmp_path / "a.txt", LOG + "größer als müde Bäche " * 50
+    path.write_bytes(content.encode("cp1252"))
+    found = list(parts.read_parts(path))
+    assert "".join(part.document.text for part in found) == content
+    assert sum(part.document.replaced for part in found) == 0
 
 
 def test_passages_of_a_large_file_are_the_file_with_lines_and_sections(tmp_path: Path) -> None:
