@@ -316,7 +316,7 @@ def test_a_little_that_is_not_read_is_not_nothing(capsys: pytest.CaptureFixture[
 def test_what_is_missing_of_files_is_told_and_an_old_encoding_is_found(
     capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("longspan.cli.index.GAPS", 2)
+    monkeypatch.setattr("longspan.cli.updating.GAPS", 2)
     Path("letter.txt").write_bytes(
         "Hiermit wird der Vertrag gekündigt. Die Übergabe folgt.".encode("latin-1")
     )

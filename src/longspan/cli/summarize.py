@@ -2,10 +2,11 @@
 
 import argparse
 import json
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 from longspan.cli.inputs import DOCUMENTS, Failures, fail, files, report_failures, text_of
-from longspan.cli.options import MODEL, add_limits, add_ocr, check_model, limits_of
+from longspan.cli.options import MODEL, add_limits, add_ocr, check_model, count, limits_of
 from longspan.cli.parsing import Verb
 from longspan.errors import InputError, bad, missing
 
@@ -14,9 +15,9 @@ if TYPE_CHECKING:
     from longspan.tasks.summarize import Summary
 
 BLANK = " \n"
-NUMBERS: dict[str, tuple[type[int] | type[float], str]] = {
-    "num_beams": (int, "beams of the search; 1: greedy, or sampling"),
-    "max_new_tokens": (int, "tokens of a summary at most"),
+NUMBERS: dict[str, tuple[Callable[[str], int | float], str]] = {
+    "num_beams": (count, "beams of the search; 1: greedy, or sampling"),
+    "max_new_tokens": (count, "tokens of a summary at most"),
     "min_new_tokens": (int, "tokens of a summary at least"),
     "length_penalty": (float, "above 0: longer summaries, below 0: shorter ones"),
     "repetition_penalty": (float, "above 1: words are repeated less"),
