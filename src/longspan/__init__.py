@@ -31,8 +31,8 @@ if TYPE_CHECKING:
     from longspan.inspect.report import explain as explain
     from longspan.layout import Layout as Layout
     from longspan.lengthening.lengthen import lengthen as lengthen
+    from longspan.loading import load as load
     from longspan.reader import Reader as Reader
-    from longspan.reader import load as load
     from longspan.search.index import Index as Index
 
 _HOME = {
@@ -52,7 +52,7 @@ _HOME = {
     "draw": "longspan.inspect.picture",
     "explain": "longspan.inspect.report",
     "lengthen": "longspan.lengthening.lengthen",
-    "load": "longspan.reader",
+    "load": "longspan.loading",
     "merge": "longspan.engine.merge",
     "plan": "longspan.engine.plan",
 }

@@ -144,9 +144,17 @@ class Layout:
         x, y = a.sites, b.sites
         lengths = np.maximum(a.lengths, b.lengths)
         tags = {name: _joined_tag(a, b, name) for name in sorted({*x.tags, *y.tags})}
-        columns = map(np.concatenate, zip(x.columns, y.columns, strict=True))
-        position, last, document, _, marked, exists = columns
-        return Layout(Site(position, last, document, lengths[document], marked, exists, tags), lengths)
+        document = np.concatenate([x.document, y.document])
+        sites = Site(
+            np.concatenate([x.position, y.position]),
+            np.concatenate([x.last, y.last]),
+            document,
+            lengths[document],
+            np.concatenate([x.marked, y.marked]),
+            np.concatenate([x.exists, y.exists]),
+            tags,
+        )
+        return Layout(sites, lengths)
 
     @property
     def size(self) -> int:

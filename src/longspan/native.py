@@ -9,7 +9,7 @@ from types import ModuleType
 
 import numpy as np
 import numpy.typing as npt
-import torch  # before the core, which then shares torch's OpenMP threads
+import torch
 from torch import Tensor
 
 from longspan.errors import InputError, bad

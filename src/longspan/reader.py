@@ -1,107 +1,26 @@
 """Reader: a model, its tokenizer and a task, so that text goes in and answers come out."""
 
-import os
-from collections.abc import Iterable, Sequence
-from contextlib import AbstractContextManager, nullcontext
-from pathlib import Path
-from typing import Any, Literal, Unpack, overload
+from collections.abc import Iterable
+from typing import Literal, Unpack, overload
 
-import torch
-
-from longspan.builtin import ensure
-from longspan.checkpoints.load import LoadedModel, load_model
-from longspan.checkpoints.save import GENERATION, PROMPTS
 from longspan.embedder import Embedder
-from longspan.errors import InputError, bad
-from longspan.families.seq2seq.lm import Seq2SeqLM
-from longspan.formats.atomic import settled
-from longspan.formats.files import inside, read_json
-from longspan.hub import local_folder
-from longspan.nn.quantized import quantize
 from longspan.pipeline.documents import Found
 from longspan.pipeline.inputs import PathLike, TextPair
-from longspan.pipeline.options import Options, ReadingOptions
+from longspan.pipeline.options import ReadingOptions
 from longspan.pipeline.packing import Batch
-from longspan.pipeline.run import log
 from longspan.tasks import answer, choose, classify, fill, summarize, tag
 from longspan.tasks.answer import Answer, AnswerOptions, Question, Span
 from longspan.tasks.batches import batches
 from longspan.tasks.choose import Choice, Prompt
 from longspan.tasks.classify import Classification, LabelScore
 from longspan.tasks.fill import Guess
-from longspan.tasks.registry import TASKS, task_named
+from longspan.tasks.registry import TASKS
 from longspan.tasks.summarize import GenerationOptions, OnText, Summary
 from longspan.tasks.tag import Entity, TagOptions
-from longspan.text.tokenizer import Tokenizer
 
-SAVE_IT = "Save a tokenizer of transformers with save_pretrained(folder), and give the folder."
 Text = str | TextPair
 Questions = str | Iterable[str | Question]
 Texts = str | Iterable[str] | None
-
-
-def load(
-    model: str | Path,
-    task: str | None = None,
-    *,
-    device: str | torch.device | None = None,
-    dtype: str | torch.dtype | None = None,
-    precision: str | None = None,
-    labels: int | Sequence[str] | None = None,
-    tokenizer: Tokenizer | str | Path | None = None,
-    revision: str | None = None,
-    cache_dir: str | Path | None = None,
-    token: str | bool | None = None,
-    local_files_only: bool = False,
-    trust_remote_code: bool = False,
-    ignore_mismatched_sizes: bool = False,
-    **options: Unpack[ReadingOptions],
-) -> "Reader":
-    """A Reader for a folder or a model of the Hugging Face hub, downloaded as data: none of its code is run.
-
-    "default" is the built-in model, which is fetched and lengthened when it is first needed; else `model` is
-    a folder if it exists, a name that `longspan models` lists, or a name on the hub, in this order. `task` is
-    a verb of the Reader, or what Hugging Face calls it; None is what the model was made for. `labels` counts
-    or names the classes of a new head; `tokenizer` is one, or its folder, if the model's folder has none.
-    precision="int8" makes the linear layers so, for reading on a CPU. `options` are those of the Reader.
-    """
-    Options().but(**options)  # a mistake is an error before anything is downloaded
-    _check(precision, tokenizer)
-    place = _device(device)
-    ensure(model, local_files_only=local_files_only)
-    with _one_save(model):
-        loaded = load_model(
-            model,
-            None if task is None else task_named(task).name,
-            labels=labels,
-            dtype=dtype,
-            ignore_mismatched_sizes=ignore_mismatched_sizes,
-            revision=revision,
-            cache_dir=cache_dir,
-            token=token,
-            local_files_only=local_files_only,
-            trust_remote_code=trust_remote_code,
-        )
-        prompts = _stated(loaded.folder, PROMPTS)
-        generation = _stated(loaded.folder, GENERATION) if loaded.model.backbone.config.has_decoder else {}
-        words = _tokenizer(loaded.folder if tokenizer is None else tokenizer, loaded.model.config.vocab_size)
-    for note in (*loaded.notes, *_unfollowed(loaded, generation)):
-        log.warning("%s: %s", model, note)
-    if place is not None:
-        loaded.model.to(place)
-    if precision == "int8":
-        quantize(loaded.model)
-    return Reader(
-        loaded.model,
-        words,
-        labels=loaded.labels,
-        problem=loaded.problem,
-        prompts=prompts.get("prompts"),
-        default_prompt_name=prompts.get("default_prompt_name"),
-        config=loaded.config,
-        generation=generation,
-        **options,
-    )
 
 
 class Reader(Embedder):
@@ -276,53 +195,3 @@ class Reader(Embedder):
         if verb is not None:
             return verb(*inputs, **options)
         return TASKS[self.task].run(self._pipeline(self.task), *inputs, **options)
-
-
-def _one_save(name: str | Path) -> AbstractContextManager[None]:
-    """Inside, all files of a local folder are of one save."""
-    home = local_folder(name)
-    return nullcontext() if home is None else settled(home)
-
-
-def _unfollowed(loaded: LoadedModel, generation: dict[str, Any]) -> list[str]:
-    """What to say of a folder's settings that have no effect."""
-    writes = isinstance(loaded.model, Seq2SeqLM)
-    settings = summarize.unfollowed(loaded.config, generation) if writes else {}
-    named = ", ".join(f"{name}={value!r:.80}" for name, value in settings.items())
-    return [f"Longspan has no such generation settings, so they have no effect: {named}."] if named else []
-
-
-def _check(precision: object, tokenizer: object) -> None:
-    if precision not in (None, "int8"):
-        raise bad("precision", "None or 'int8'", precision, "Use dtype= for floating-point types.")
-    if not isinstance(tokenizer, Tokenizer | str | os.PathLike | None):
-        raise bad("tokenizer", "longspan's Tokenizer, or a folder", type(tokenizer).__name__, SAVE_IT)
-
-
-def _device(device: str | torch.device | None) -> torch.device | None:
-    """The device, if this machine has it."""
-    if device is None:
-        return None
-    try:
-        place = torch.device(device)
-        torch.empty(0, device=place)
-    except (RuntimeError, TypeError, AssertionError) as error:  # AssertionError: torch has no CUDA at all
-        reason = str(error).partition("\n")[0].rstrip(".")
-        requirement = 'a device that torch has here, such as "cpu"'
-        raise bad("device", requirement, str(device), f"torch says: {reason}.") from None
-    return place
-
-
-def _stated(folder: Path, name: str) -> dict[str, Any]:
-    """What a file of the folder says, if it is there."""
-    return read_json(inside(folder, name)) if (folder / name).is_file() else {}
-
-
-def _tokenizer(source: Tokenizer | str | Path, vocabulary: int) -> Tokenizer:
-    if isinstance(source, Tokenizer):
-        return source
-    try:
-        return Tokenizer.from_folder(source, vocab_size=vocabulary)
-    except InputError as error:
-        repair = "Put the tokenizer's files there, or pass tokenizer=, a folder that has them."
-        raise InputError(f"{error} {repair}") from error

@@ -2,9 +2,6 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any
-
-import numpy.typing as npt
 
 from longspan.errors import InputError
 from longspan.shapes import BoolArray, IntArray
@@ -43,12 +40,18 @@ class Site:
 
     def __getitem__(self, index: RowIndex) -> "Site":
         """The same index taken of every column."""
-        position, last, document, length, marked, exists = (column[index] for column in self.columns)
-        tags = Tags({name: tag[index] for name, tag in self.tags.items()})
-        return Site(position, last, document, length, marked, exists, tags)
+        return Site(
+            self.position[index],
+            self.last[index],
+            self.document[index],
+            self.length[index],
+            self.marked[index],
+            self.exists[index],
+            Tags({name: tag[index] for name, tag in self.tags.items()}),
+        )
 
     @property
-    def columns(self) -> tuple[npt.NDArray[Any], ...]:
+    def columns(self) -> tuple[IntArray | BoolArray, ...]:
         """All but the tags."""
         return self.position, self.last, self.document, self.length, self.marked, self.exists
 

@@ -21,6 +21,7 @@ LAYERS = (
     ("builtin",),
     ("embedder",),
     ("reader",),
+    ("loading",),
     ("search", "training"),
     ("bench", "evaluate"),
     ("cli", "serve"),

@@ -65,7 +65,7 @@ def _stand_ins(models: Path, place: str, tmp_path: Path, monkeypatch: pytest.Mon
     install(tmp_path, monkeypatch, SPY)
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("LONGSPAN_CACHE", str(tmp_path / "cache"))
-    for name in ("longspan.builtin.ensure", "longspan.reader.ensure"):
+    for name in ("longspan.builtin.ensure", "longspan.loading.ensure"):
         monkeypatch.setattr(name, lambda name, local_files_only=False: None)
     monkeypatch.setattr("longspan.hub.builtin_folder", lambda: models / "default")
 

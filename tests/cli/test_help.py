@@ -13,7 +13,7 @@ import pytest
 from longspan.cli import EXITS, main, parser
 from longspan.cli.completion import commands
 from longspan.cli.options import size
-from longspan.text.documents import Limits
+from longspan.text.documents import DEFAULT, WHOLE, Limits
 
 ROOT = Path(__file__).parents[2]
 
@@ -66,14 +66,18 @@ def test_the_page_on_the_command_line_has_every_exit_status() -> None:
     assert re.findall(r"^\| (\d+) \|", page, re.MULTILINE) == stated
 
 
-def test_the_limits_in_the_help_are_those_that_hold() -> None:
-    text = " ".join(next(verb for verb in ALL if verb.prog == "longspan encode").format_help().split())
+LIMITED = {"index": DEFAULT, "search": DEFAULT, "eval search": DEFAULT, "encode": WHOLE, "summarize": WHOLE}
+
+
+@pytest.mark.parametrize(("name", "limits"), LIMITED.items())
+def test_the_limits_in_the_help_are_those_that_hold(name: str, limits: Limits) -> None:
+    text = " ".join(next(verb for verb in ALL if verb.prog == f"longspan {name}").format_help().split())
     text = text.partition("A file that needs more is not read.")[2]
     found = {name: re.search(rf"--{name} .*?default: ([\d. KMGi]+B?)\)", text) for name in NAMES}
     values = {NAMES[name]: size(match[1]) for name, match in found.items() if match}
-    assert values == {"bytes": Limits().bytes, "characters": Limits().characters} | {
-        "seconds": Limits().seconds,
-        "memory": Limits().memory,
+    assert values == {"bytes": limits.bytes, "characters": limits.characters} | {
+        "seconds": limits.seconds,
+        "memory": limits.memory,
     }
 
 
@@ -104,7 +108,7 @@ def completed(capsys: pytest.CaptureFixture[str], *words: str) -> set[str]:
 
 def test_bash_completes_verbs_options_and_values(capsys: pytest.CaptureFixture[str]) -> None:
     assert completed(capsys, "s") == {"search", "summarize"}
-    assert completed(capsys, "bench", "") == {"attention", "model", "search"}
+    assert completed(capsys, "bench", "") == {"attention", "load", "model", "search"}
     assert completed(capsys, "search", "--max-f") == {"--max-file-size"}
     assert completed(capsys, "search", "who pays?", "--mode", "") == {"hybrid", "dense", "bm25"}
     assert completed(capsys, "-q", "eval", "search", "--lim") == {"--limit", "--limit-questions"}

@@ -46,7 +46,7 @@ def test_paths_are_added_to_one_index_and_nothing_is_read_twice(
     shown = data(capsys, "search", "late fee", "docs/0.txt", "docs/1.txt", *WORDS, status=None)
     assert {Path(hit["file"]).name for hit in shown["results"]} <= {"0.txt", "1.txt"}
     assert (shown["update"]["added"], shown["update"]["unchanged"]) == (1, 1)
-    monkeypatch.setattr("longspan.search.writer.digest", lambda path: pytest.fail(f"{path} is read again"))
+    monkeypatch.setattr("longspan.search.compare.digest", lambda path: pytest.fail(f"{path} is read again"))
     for paths in ([], ["docs/lease.md"]):
         out, err = told(capsys, "search", "late fee", *paths, *WORDS)
         assert "1. docs/lease.md:5" in out

@@ -230,7 +230,7 @@ def prepare(folder: Path) -> Path:
 
     torch.set_num_threads(1)
     import longspan.lengthening.lengthen
-    import longspan.reader
+    import longspan.loading
     import longspan.search.index  # noqa: F401
     from longspan.errors import LongspanError
     from unit.search.folders import tiny
@@ -243,7 +243,7 @@ def prepare(folder: Path) -> Path:
         "builtin.pull": Mock(side_effect=offline),
         "builtin.short_folder": Mock(side_effect=offline),
         "builtin.ensure": Mock(),
-        "reader.ensure": Mock(),
+        "loading.ensure": Mock(),
     }.items():
         patch(f"longspan.{name}", stand_in).start()
     return model

@@ -112,6 +112,13 @@ def summarize(reader: longspan.Reader) -> None:
     reveal_type(reader.summarize([Path("paper.pdf"), "a text"], seed=7, do_sample=True, overflow="truncate"))
 
 
+def prepare(reader: longspan.Reader) -> None:
+    batches = reader.prepare(TEXTS, labels=["good", "bad"], limit=512)
+    reveal_type(batches)
+    reveal_type((batches[0].ids, batches[0].layout, batches[0].token_types, batches[0].index))
+    reveal_type((batches[0].labels, batches[0].texts))
+
+
 def save(reader: longspan.Reader) -> None:
     reader.save(Path("folder"))
 

@@ -111,7 +111,7 @@ def _folder() -> Path:
 
 
 def _ours(ids: Any, int8: bool) -> Run:
-    from longspan.reader import load
+    from longspan.loading import load
 
     model = load(_folder(), task="encode", precision="int8" if int8 else None).model.eval()
     tokens, layout = torch.from_numpy(ids.reshape(-1)), Layout.packed([LENGTH] * TEXTS)

@@ -96,7 +96,7 @@ def cases_of(text: str, sizes: Sizes, folder: Path) -> Mapping[str, Callable[[in
 
 def loaded(model: Path, precision: str | None = None) -> "Reader":
     """The model for reading."""
-    from longspan.reader import load
+    from longspan.loading import load
 
     return load(model, task="encode", overflow="window", precision=precision)
 

@@ -39,7 +39,7 @@ def run(arguments: argparse.Namespace) -> int:
     """Write the vectors and print which row is which file; 3 if some files could not be read."""
     import numpy as np
 
-    from longspan.reader import load
+    from longspan.loading import load
     from longspan.search.results import printable
 
     failed: Failures = []

@@ -116,14 +116,14 @@ def _jobs(arguments: argparse.Namespace) -> "tuple[list[Iterator[Pair]], Questio
 
     @cache
     def long() -> "Reader":
-        from longspan.reader import load
+        from longspan.loading import load
 
         return load(arguments.model, task="encode", overflow="window")
 
     @cache
     def short() -> "Reader":
         from longspan.builtin import short_folder
-        from longspan.reader import load
+        from longspan.loading import load
 
         return load(short_folder() if arguments.short == "short" else arguments.short, task="encode")
 
@@ -168,6 +168,6 @@ def _reranker(name: str | None) -> "Rerank | None":
     if name is None:
         return None
     from longspan.evaluate.rerank import cross_encoder
-    from longspan.reader import load
+    from longspan.loading import load
 
     return cross_encoder(load(name, task="classify"))

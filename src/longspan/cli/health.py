@@ -22,7 +22,7 @@ from longspan.patterns import GlobalTokens, Window
 
 HEADS, SIZE = 4, 64
 REPAIR = (
-    "Install a C++20 compiler with OpenMP (such as g++), then install Longspan again with "
+    "Install a C++20 compiler (such as g++), then install Longspan again with "
     "`pip install --force-reinstall --no-deps --no-cache-dir`; add `-v` to read what the build says."
 )
 

@@ -111,7 +111,7 @@ def _load(model: str) -> "Reader":
     """The model, if it is one that can write."""
     from longspan.checkpoints.load import read_raw
     from longspan.families.registry import read_config
-    from longspan.reader import load
+    from longspan.loading import load
 
     folder = check_model(model)
     _, config = read_config(read_raw(folder))

@@ -40,7 +40,7 @@ class Backbone(nn.Module):
     def forward(self, ids: Tensor, layout: Layout | ModelPlan, token_types: Tensor | None = None) -> Tensor:
         raise NotImplementedError
 
-    def inputs(self, layout: Layout) -> Any:
+    def inputs(self, layout: Layout) -> object:
         """What `forward` reads of a layout: positions, and plans for each layer."""
         raise NotImplementedError
 
@@ -50,7 +50,7 @@ class Backbone(nn.Module):
         device = self.word_embeddings.weight.device
         return packed(ModelPlan(Rows.of(require(layout), device), self.inputs(layout)), device)
 
-    def given(self, layout: Layout | ModelPlan) -> Any:
+    def given(self, layout: Layout | ModelPlan) -> object:
         """The `inputs` of a layout, or those of its plan."""
         if isinstance(layout, ModelPlan):
             return layout.inputs
@@ -122,7 +122,7 @@ class Encoder(Backbone):
         return SelfAttention(config.width, config.heads, dropout=config.attention_dropout)
 
     def forward(self, ids: Tensor, layout: Layout | ModelPlan, token_types: Tensor | None = None) -> Tensor:
-        places, buckets, layers = self.given(layout)
+        places, buckets, layers = cast(EncoderInputs, self.given(layout))
         x = self.embeddings(ids, places, token_types)
         biases = () if self.relative_bias is None else self.relative_bias(buckets)
         return run(self.layers, x, [(*own, biases) for own in layers])

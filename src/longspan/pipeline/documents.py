@@ -15,7 +15,7 @@ from longspan.pipeline.options import Options
 from longspan.pipeline.packing import windows
 from longspan.shapes import BoolArray, FloatArray, IntArray
 from longspan.text.blocks import in_blocks
-from longspan.text.tokenizer import Encoding
+from longspan.text.encoding import Encoding
 
 T = TypeVar("T")
 NO_TOKENS = "Use a tokenizer that adds special tokens."

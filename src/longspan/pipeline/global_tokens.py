@@ -9,7 +9,7 @@ import numpy as np
 from longspan.errors import InputError, bad, whole
 from longspan.families.config import Rule as Rule
 from longspan.shapes import BoolArray, IntArray
-from longspan.text.tokenizer import Encoding
+from longspan.text.encoding import Encoding
 
 RULES: tuple[str, ...] = get_args(Rule)
 Span: TypeAlias = tuple[int, int]
@@ -19,7 +19,7 @@ Span: TypeAlias = tuple[int, int]
 class Globals:
     """Global tokens, given in one way, or in several that agree; indices and spans for all documents or each.
 
-    >>> from longspan.text.tokenizer import Encoding
+    >>> from longspan.text.encoding import Encoding
     >>> columns = np.array([7, 5, 6, 8]), np.zeros(4, int), np.array([[0, 0], [0, 3], [4, 9], [0, 0]])
     >>> hello = Encoding(*columns, source=np.array([-1, 0, 0, -1]))
     >>> Globals(rule="first").resolve([hello]), Globals(spans=[(4, 6)]).resolve([hello])

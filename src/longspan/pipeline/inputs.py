@@ -7,7 +7,7 @@ from typing import Any, NamedTuple, NotRequired, TypedDict
 
 from longspan.errors import bad
 from longspan.text.documents import read
-from longspan.text.tokenizer import Input
+from longspan.text.encoding import Input
 
 LONGEST_PATH = 4096
 log = logging.getLogger("longspan")

@@ -18,7 +18,8 @@ from longspan.pipeline.packing import Batch, pack
 from longspan.progress import progress_bar
 from longspan.shapes import FloatArray
 from longspan.structure.tags import Columns, Stretch, tags_of
-from longspan.text.tokenizer import Encoding, Tokenizer
+from longspan.text.encoding import Encoding
+from longspan.text.tokenizer import Tokenizer
 
 T = TypeVar("T")
 

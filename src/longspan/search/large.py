@@ -27,9 +27,10 @@ from longspan.search.records import (
     checksum,
     numbers,
     passages_crc,
+    texts_of,
     vectors_checksum,
 )
-from longspan.search.store import Store, texts_of
+from longspan.search.store import Store
 from longspan.search.words import postings
 
 SEGMENT = 1 << 20

@@ -44,7 +44,7 @@ class OwnModel:
         if model is None or isinstance(model, str | Path):
             from longspan.builtin import ensure
             from longspan.hub import DEFAULT, resolve
-            from longspan.reader import load
+            from longspan.loading import load
 
             name = str(model or self.name or DEFAULT)
             if name == UNNAMED:

@@ -3,13 +3,14 @@
 import json
 import os
 import zlib
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import NamedTuple
 
 import numpy as np
 
+from longspan.search.words import stems, words_of
 from longspan.shapes import ByteArray, FloatArray, IntArray
 from longspan.text.files import kinds
 from longspan.text.files.parsed import LONGEST_STAMP
@@ -168,3 +169,17 @@ def vectors_checksum(entry: Entry, data: Iterable[bytes]) -> int:
         crc = zlib.crc32(piece, crc)
     known = f"{entry.n_tokens} {entry.truncated} {entry.windows}".encode()
     return zlib.crc32(entry.token_ends + known, crc)
+
+
+def texts_of(entry: Entry, rows: Iterable[Row]) -> Iterator[str]:
+    """The words of each row of a document: its title, then its passages under their headings."""
+    yield entry.title
+    for row in rows:
+        yield f"{row.section}\n{row.text}" if row.section else row.text
+
+
+def names_of(files: Sequence[File]) -> list[tuple[File, set[str]]]:
+    """Files with the stems of their names."""
+    words = [words_of(file.path.stem) for file in files]
+    stem_of = stems(word for own in words for word in own)
+    return [(file, {stem_of[word] for word in own}) for file, own in zip(files, words, strict=True)]

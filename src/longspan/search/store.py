@@ -29,10 +29,12 @@ from longspan.search.records import (
     Row,
     Tables,
     checksum,
+    names_of,
     passages_crc,
+    texts_of,
     vectors_checksum,
 )
-from longspan.search.words import Postings, postings, stems, unpack, words_of
+from longspan.search.words import Postings, postings, unpack
 from longspan.shapes import ByteArray, FloatArray
 
 FILES = ("vectors", "tokens")
@@ -281,20 +283,6 @@ class Store:
 
     def path_of(self, generation: int, name: str) -> Path:
         return self.folder / f"{name}-{generation}.bin"
-
-
-def texts_of(entry: Entry, rows: Iterable[Row]) -> Iterator[str]:
-    """The words of each row of a document: its title, then its passages under their headings."""
-    yield entry.title
-    for row in rows:
-        yield f"{row.section}\n{row.text}" if row.section else row.text
-
-
-def names_of(files: Sequence[File]) -> list[tuple[File, set[str]]]:
-    """Files with the stems of their names."""
-    words = [words_of(file.path.stem) for file in files]
-    stem_of = stems(word for own in words for word in own)
-    return [(file, {stem_of[word] for word in own}) for file, own in zip(files, words, strict=True)]
 
 
 def generation_of(path: Path) -> int:

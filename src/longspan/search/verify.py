@@ -10,8 +10,8 @@ from longspan.search.database import NAME, meta_crc
 from longspan.search.faults import damaged, sound
 from longspan.search.flat import made
 from longspan.search.large import verify_progress
-from longspan.search.records import checksum, passages_crc, vectors_checksum
-from longspan.search.store import Store, names_of, texts_of
+from longspan.search.records import checksum, names_of, passages_crc, texts_of, vectors_checksum
+from longspan.search.store import Store
 from longspan.search.words import postings, unpack
 from longspan.shapes import IntArray
 

@@ -10,19 +10,18 @@ from typing import TYPE_CHECKING, NamedTuple, TypeVar
 
 import numpy as np
 
-from longspan.errors import DocumentError, unreadable
+from longspan.errors import DocumentError
 from longspan.progress import Estimate, progress_bar
+from longspan.search.compare import compare
 from longspan.search.large import SEGMENT, Growing, characters_read
 from longspan.search.reading import Reading
 from longspan.search.records import RECOGNIZED, Entry, File, Row, packed
 from longspan.search.store import Store
-from longspan.search.update import Report, digest, is_gone, is_same, too_many, within
-from longspan.text.documents import DEFAULT, Document, Limits, check_size, read_each
+from longspan.search.update import Report, within
+from longspan.text.documents import DEFAULT, Document, Limits, read_each
 from longspan.text.files import kinds
-from longspan.text.files.parsed import Refusal
 from longspan.text.parts import LARGE, Part, is_large, parts_of, read_parts
 from longspan.text.passages import tile
-from longspan.text.walk import walk
 
 if TYPE_CHECKING:
     from longspan.reader import Reader
@@ -104,70 +103,14 @@ class Writer:
         self, roots: Sequence[Path], ocr: bool, forget: bool | None, limits: Limits
     ) -> dict[bytes, list[File]]:
         """The files that must be read, by their digests; records of other changes are updated."""
-        report = self.report
-        known = {file.path: file for file in self.store.files()}
-        held = {entry.id: entry for entry in self.store.entries()}
-        number_of = {entry.digest: number for number, entry in held.items()}
-        unrecognized = {number: e.digest for number, e in held.items() if ocr and e.unrecognized}
-        present = dict.fromkeys(
-            walk(
-                roots,
-                pictures=ocr,
-                skipped=lambda path, reason: report.skipped.append((path, reason)),
-                failed=lambda path, reason: report.failed.append((path, reason)),
-            )
-        )
-        report.skipped = [each for each in dict.fromkeys(report.skipped) if each[0] not in present]
-        gone = {
-            path
-            for path, file in known.items()
-            if path not in present and within(path, roots) and not is_same(path, file.size, file.mtime)
-        }
-        lost = {known[path].document for path in gone}
-        pending: dict[bytes, list[File]] = {}
-        same = []
-        for path in present:
-            old = known.get(path)
-            try:
-                stat = path.stat()
-                same_file = old and (old.size, old.mtime) == (stat.st_size, stat.st_mtime_ns)
-                if old and same_file and old.document not in unrecognized:
-                    report.unchanged += 1
-                    continue
-                check_size(stat.st_size, limits)  # before it is read for its digest
-                content = unrecognized[old.document] if old and same_file else digest(path)
-            except (OSError, Refusal) as error:
-                report.failed.append((path, _reason(path, error)))
-                if old and not is_same(path, old.size, old.mtime):
-                    gone.add(path)  # what the index holds of it is not what it says now
-                continue
-            number = number_of.get(content + RECOGNIZED) or number_of.get(content, 0)
-            file = File(path, stat.st_size, stat.st_mtime_ns, number)
-            if not number or number in unrecognized:
-                pending.setdefault(content, []).append(file)
-                continue
-            same.append(file)
-            if old and old.document == file.document:
-                report.unchanged += 1
-            elif old:
-                report.changed += 1
-            elif file.document in lost:
-                report.moved += 1
-                lost.discard(file.document)
-            else:
-                report.added += 1
-        if not forget:
-            found = {file.document for file in same}
-            lost_files = {path for path in gone if known[path].document not in found and is_gone(path)}
-            kept = lost_files if forget is False else too_many(lost_files, known, roots)
-            report.missing, gone = sorted(kept), gone - kept
-        report.removed = max(0, len(gone) - report.moved)
-        if gone or same:
+        found = compare(self.store, self.report, roots, ocr=ocr, forget=forget, limits=limits)
+        self.report.removed = max(0, len(found.gone) - self.report.moved)
+        if found.gone or found.same:
             with self.store.db.transaction():
-                self.store.remove(sorted(gone))
-                self.store.put_files(same)
+                self.store.remove(sorted(found.gone))
+                self.store.put_files(found.same)
                 self.store.remove_orphans()
-        return pending
+        return found.pending
 
     def _commit(
         self, group: Sequence[tuple[tuple[bytes, list[File]], "_Cut | DocumentError"]], ocr: bool
@@ -213,13 +156,6 @@ class Writer:
             reading = Reading(self.store, self.report, reader, tokens, names, bar, Estimate(bar, total))
             for group in _grouped(pending, GROUP):
                 reading.read(group)
-
-
-def _reason(path: Path, error: OSError | Refusal) -> str:
-    """Why a file cannot be read."""
-    if isinstance(error, Refusal):
-        return str(unreadable(path, error.reason, error.repair))
-    return error.strerror or str(error)
 
 
 class _Cut(NamedTuple):

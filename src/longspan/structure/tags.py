@@ -7,7 +7,7 @@ import numpy as np
 
 from longspan.shapes import BoolArray, IntArray
 from longspan.structure.outlines import paragraphs, sentences
-from longspan.text.tokenizer import Encoding
+from longspan.text.encoding import Encoding
 
 Columns = dict[str, IntArray]
 LINKS = ("parent", "paragraph")

@@ -13,7 +13,8 @@ from longspan.pipeline.documents import ReadingRules
 from longspan.pipeline.inputs import Inputs
 from longspan.pipeline.labels import Labeling, with_table
 from longspan.pipeline.packing import Batch
-from longspan.text.tokenizer import Encoding, Tokenizer
+from longspan.text.encoding import Encoding
+from longspan.text.tokenizer import Tokenizer
 
 
 def no_run(*inputs: object, **options: object) -> object:

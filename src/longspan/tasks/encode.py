@@ -24,7 +24,8 @@ from longspan.pipeline.run import Pipeline, Results, Step, batched, by_document,
 from longspan.shapes import FloatArray, Matrix, Vector
 from longspan.tasks.base import Task
 from longspan.tasks.metrics import spearman
-from longspan.text.tokenizer import Encoding, Tokenizer
+from longspan.text.encoding import Encoding
+from longspan.text.tokenizer import Tokenizer
 
 
 class Embedding(ReadingInfo, total=False):

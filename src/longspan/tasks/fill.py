@@ -23,7 +23,8 @@ from longspan.pipeline.run import Pipeline, Results, Step, by_document, hidden
 from longspan.shapes import FloatArray, IntArray
 from longspan.tasks.base import Task
 from longspan.tasks.metrics import accuracy
-from longspan.text.tokenizer import Encoding, Tokenizer
+from longspan.text.encoding import Encoding
+from longspan.text.tokenizer import Tokenizer
 
 
 class Guess(TypedDict):

@@ -3,8 +3,8 @@
 import numpy as np
 
 from longspan.shapes import BoolArray
+from longspan.text.encoding import Encoding
 from longspan.text.passages import split
-from longspan.text.tokenizer import Encoding
 
 
 def in_blocks(encoding: Encoding, block: int, whole: int) -> tuple[Encoding, BoolArray]:

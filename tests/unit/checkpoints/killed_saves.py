@@ -19,7 +19,8 @@ from longspan.checkpoints.save import save_model
 from longspan.errors import LongspanError
 from longspan.formats.atomic import READY
 from longspan.lengthening.lengthen import lengthen
-from longspan.reader import Reader, load
+from longspan.loading import load
+from longspan.reader import Reader
 from unit.tasks.tiny import model, reader, tokenizer
 
 EVENTS = {"open", "os.rename", "os.remove", "os.mkdir", "os.rmdir", "os.chmod", "tempfile.mkdtemp"}

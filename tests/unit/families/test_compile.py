@@ -161,7 +161,7 @@ def test_a_packed_plan_holds_all_arrays_and_refuses_what_does_not() -> None:
 
 
 def test_nothing_of_the_compiler_is_imported_until_something_is_compiled() -> None:
-    script = "import sys; import longspan.reader; raise SystemExit('torch._dynamo' in sys.modules)"
+    script = "import sys; import longspan.loading; raise SystemExit('torch._dynamo' in sys.modules)"
     subprocess.run([sys.executable, "-c", script], check=True)
 
 

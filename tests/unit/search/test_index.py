@@ -9,7 +9,7 @@ import pytest
 
 from longspan.errors import CheckpointError, InputError, LongspanError
 from longspan.reader import Reader
-from longspan.search import writer
+from longspan.search import compare
 from longspan.search.fusion import SHARPNESS
 from longspan.search.index import TOKENS, Index
 from longspan.search.passages import QueryVectors, encode, encode_query
@@ -470,7 +470,7 @@ def test_files_that_changed_and_cannot_be_read_are_named_and_forgotten(
             raise PermissionError(13, "Permission denied")
         return digest(path)
 
-    monkeypatch.setattr(writer, "digest", denied)
+    monkeypatch.setattr(compare, "digest", denied)
     report = index.add(docs)
     assert {path.name for path, _ in report.failed} == {"0.txt", "broken.pdf"}
     assert index.files == [docs / f"{number}.txt" for number in range(1, 4)]

@@ -13,7 +13,7 @@ from longspan.layout import Layout
 from longspan.pipeline.documents import Document, Piece
 from longspan.tasks.answer import decode, loss
 from longspan.tasks.losses import group_logsumexp
-from longspan.text.tokenizer import Encoding
+from longspan.text.encoding import Encoding
 from machine import using_at_most
 
 CONTEXT = "ab cd  ef gh ij kl"

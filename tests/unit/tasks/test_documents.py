@@ -10,7 +10,7 @@ from longspan.pipeline.documents import Document, prepare
 from longspan.pipeline.global_tokens import Globals
 from longspan.pipeline.options import Options
 from longspan.tasks.registry import TASKS
-from longspan.text.tokenizer import Encoding
+from longspan.text.encoding import Encoding
 from unit.tasks.tiny import model
 
 

@@ -13,7 +13,7 @@ from longspan.generation.generate import generate
 from longspan.pipeline.documents import prepare
 from longspan.pipeline.options import Options
 from longspan.reader import Reader
-from longspan.tasks import summarize
+from longspan.tasks import style
 from longspan.tasks.registry import TASKS
 from longspan.tasks.summarize import Summary
 from unit.tasks.tiny import CORPUS, LONG, reader, summariser, tokenizer, writer
@@ -22,7 +22,7 @@ SHORT: dict[str, Any] = {"max_new_tokens": 9, "num_beams": 2}
 
 
 def chosen(asked: dict[str, Any], own: dict[str, Any], positions: int = 1024) -> GenerationConfig:
-    return summarize.combined(asked, own, positions=positions, vocab=99)
+    return style.combined(asked, own, positions=positions, vocab=99)
 
 
 def texts(found: list[Summary]) -> list[str]:
@@ -223,7 +223,7 @@ def test_a_bar_counts_documents(capsys: pytest.CaptureFixture[str]) -> None:
 
 
 def test_a_model_without_a_say_writes_as_papers_do() -> None:
-    own = summarize.own_style({"d_model": 16, "forced_eos_token_id": 2}, {"early_stopping": None})
+    own = style.own_style({"d_model": 16, "forced_eos_token_id": 2}, {"early_stopping": None})
     assert own == {
         "num_beams": 4,
         "length_penalty": 2.0,
@@ -244,12 +244,12 @@ def test_a_model_without_a_say_writes_as_papers_do() -> None:
 def test_the_more_special_file_is_followed() -> None:
     config: dict[str, Any] = {"num_beams": 2, "length_penalty": 0.5, "max_length": 21}
     config["task_specific_params"] = {"summarization": {"max_length": 61}, "translation": {"num_beams": 9}}
-    assert summarize.own_style(config, {"num_beams": 3}) == {
+    assert style.own_style(config, {"num_beams": 3}) == {
         "num_beams": 3,
         "length_penalty": 0.5,
         "max_new_tokens": 60,
     }
-    assert summarize.own_style({"task_specific_params": 7}, {}) == summarize.PAPERS
+    assert style.own_style({"task_specific_params": 7}, {}) == style.PAPERS
 
 
 def test_the_models_own_way_gives_way() -> None:
@@ -287,11 +287,11 @@ def test_a_folder_that_contradicts_itself_is_named() -> None:
 
 
 def test_a_folder_that_samples_does_so_as_transformers_does() -> None:
-    own = summarize.own_style({"do_sample": True, "num_beams": 4}, {})
+    own = style.own_style({"do_sample": True, "num_beams": 4}, {})
     assert (chosen({}, own).num_beams, chosen({}, own).top_k) == (4, 50)
     assert chosen({"do_sample": False}, own).top_k is None
-    assert "top_k" not in summarize.own_style({"do_sample": True, "top_k": 0}, {})
-    single = summarize.own_style({"do_sample": True, "num_beams": 1}, {})
+    assert "top_k" not in style.own_style({"do_sample": True, "top_k": 0}, {})
+    single = style.own_style({"do_sample": True, "num_beams": 1}, {})
     assert chosen({"num_return_sequences": 3}, single).num_beams == 1
 
 

@@ -8,7 +8,8 @@ import pytest
 
 from longspan.errors import InputError
 from longspan.pipeline.global_tokens import RULES, Globals, Rule
-from longspan.text.tokenizer import Encoding, Tokenizer
+from longspan.text.encoding import Encoding
+from longspan.text.tokenizer import Tokenizer
 from unit.text import tiny
 
 

@@ -7,7 +7,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.strategies import SearchStrategy
 
-from longspan.text.tokenizer import Encoding, Tokenizer
+from longspan.text.encoding import Encoding
+from longspan.text.tokenizer import Tokenizer
 from machine import assert_linear
 
 ODD = (

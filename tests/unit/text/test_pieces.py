@@ -119,7 +119,7 @@ def test_a_tokenizer_that_may_join_words_reads_a_text_at_once(
     across.add_tokens(["cat sat"])
     greedy = byte_level()
     greedy.add_tokens([tokenizers.AddedToken("sat", rstrip=True)])
-    monkeypatch.setattr("longspan.text.tokenizer.tokens", None)  # nothing may ask for pieces
+    monkeypatch.setattr("longspan.text.encoding.tokens", None)  # nothing may ask for pieces
     for backend in (*backends, across, greedy):
         ours = Tokenizer(backend, {}, special_in_text=True)
         assert ours._places is None

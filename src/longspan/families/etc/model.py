@@ -7,7 +7,7 @@ BigBird-ETC (Zaheer et al. 2020) is the same model with other sizes.
 """
 
 from dataclasses import dataclass, replace
-from typing import Any, ClassVar, NamedTuple
+from typing import Any, ClassVar, NamedTuple, cast
 
 from torch import Tensor
 
@@ -221,7 +221,7 @@ class Etc(Backbone):
         backbone.init_weights(self, config.init_std)
 
     def forward(self, ids: Tensor, layout: Layout | ModelPlan, token_types: Tensor | None = None) -> Tensor:
-        return self._read(ids, self.given(layout), token_types)[: ids.shape[0]]
+        return self._read(ids, cast("StreamInputs", self.given(layout)), token_types)[: ids.shape[0]]
 
     def inputs(self, layout: Layout) -> "StreamInputs":
         return self._inputs(self.config.structure(layout))

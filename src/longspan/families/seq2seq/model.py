@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, ClassVar, NamedTuple, cast
+from typing import ClassVar, NamedTuple, cast
 
 import numpy as np
 import torch
@@ -170,7 +170,7 @@ class Seq2Seq(Backbone):
         memory: Tensor = self.encoder(ids, layout, token_types)
         return memory
 
-    def inputs(self, layout: Layout) -> Any:
+    def inputs(self, layout: Layout) -> object:
         return self.encoder.inputs(layout)
 
     @outside_of_graphs
