@@ -155,7 +155,7 @@ struct Runs {
 };
 
 // Rows that are quantized together, few enough for the cache; and rows that a packed panel serves.
-constexpr int64_t TOGETHER = 2048, BAND = 1024;
+constexpr int64_t TOGETHER = 2048, BAND = 256;
 
 template <class Body>
 bool share(ls_linear_job& job, int64_t units, int64_t bytes, Body body) {
