@@ -295,6 +295,7 @@ int ls_linear(const ls_layer* layer, const char* name) {
     const Choice* choice = find(name);
     if (!choice || !choice->supported()) return 2;
     if (layer->rows == 0 || layer->outputs == 0) return 0;
+    prefer_large_pages(layer->y, ((layer->rows - 1) * layer->y_row + layer->outputs) * 4);
     ls_linear_job job{};
     job.layer = layer;
     if (layer->scales) return multiply_quantized(job, *choice->target);
