@@ -125,7 +125,10 @@ def test_a_name_that_is_no_name_is_refused(name: str) -> None:
 @pytest.mark.parametrize(
     "name", ["../x", "/absent", "~nobody/x", "./my-model", Path("my-model"), Path("a/b")]
 )
-def test_a_path_is_only_a_folder_never_a_name(name: str | Path, hub: Hub) -> None:
+def test_a_path_is_only_a_folder_never_a_name(
+    name: str | Path, hub: Hub, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
     with pytest.raises(InputError, match="`model` must be a folder that exists, but is '"):
         resolve(name)
     assert not hub.asked

@@ -16,12 +16,16 @@ from longspan.formats.atomic import PLAN, READY, replaced_file, replaced_files, 
 
 NAMES = ("a.json", "b.json", "1_Pooling/config.json")
 SAVE = """
-import sys
+import sys, time
 from pathlib import Path
 from longspan.formats.atomic import replaced_files
 
-for number in range(40):
-    with replaced_files(Path(sys.argv[1]), owns=lambda name: name.endswith(".json"), last="b.json") as fresh:
+folder = Path(sys.argv[1])
+for number in range(10**6):
+    if (folder.parent / "stop").exists():
+        break
+    time.sleep(0.002)  # lets others have the lock
+    with replaced_files(folder, owns=lambda name: name.endswith(".json"), last="b.json") as fresh:
         (fresh / "1_Pooling").mkdir()
         for name in ("a.json", "b.json", "1_Pooling/config.json"):
             (fresh / name).write_text(f"{sys.argv[2]} {number}")
@@ -54,19 +58,21 @@ def test_a_failure_leaves_no_new_folder_behind(tmp_path: Path) -> None:
 
 
 def test_whoever_reads_while_others_save_sees_the_files_of_one_save(tmp_path: Path) -> None:
-    save(tmp_path, "0")
-    command = [sys.executable, "-c", SAVE, str(tmp_path)]
-    savers = [subprocess.Popen([*command, name]) for name in "xy"]
-    seen = set()
-    while any(saver.poll() is None for saver in savers):
-        with settled(tmp_path):
-            texts = {(tmp_path / name).read_text() for name in NAMES}
+    folder = tmp_path / "model"
+    folder.mkdir()
+    save(folder, "0")
+    savers = [subprocess.Popen([sys.executable, "-c", SAVE, str(folder), name]) for name in "xy"]
+    seen, end = set[str](), time.monotonic() + 60
+    while len(seen) < 9 and time.monotonic() < end:
+        with settled(folder):
+            texts = {(folder / name).read_text() for name in NAMES}
         assert len(texts) == 1
         seen |= texts
         time.sleep(0.001)
-    assert [saver.returncode for saver in savers] == [0, 0]
-    assert len(seen) > 2
-    assert sorted(os.listdir(tmp_path)) == ["1_Pooling", "a.json", "b.json"]
+    (tmp_path / "stop").touch()
+    assert [saver.wait(60) for saver in savers] == [0, 0]
+    assert len(seen) == 9
+    assert sorted(os.listdir(folder)) == ["1_Pooling", "a.json", "b.json"]
 
 
 def test_what_a_killed_process_was_writing_is_removed_by_the_next_but_not_what_a_living_one_writes(
