@@ -94,6 +94,8 @@ KINDS = (
     (r"it looks binary", "binary"),
     (r"it is a link to a folder", "as links to folders"),
     (r"it was found before.*", "as known under another path"),
+    (r"it is not a regular file.*", "as pipes, devices or broken links"),
+    (r"it says that it is empty.*", "as files of the system"),
 )
 """Reasons to skip a file, and what they are called in a summary."""
 
