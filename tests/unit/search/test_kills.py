@@ -14,11 +14,13 @@ from longspan.search.index import Index
 from longspan.search.records import numbers
 from longspan.search.store import Store
 from longspan.search.verify import verify
+from unit.search.dying import DYING
 from unit.search.folders import filled, tiny
 
 pytestmark = pytest.mark.skipif(not hasattr(signal, "SIGKILL"), reason="needs SIGKILL")
-WORK = """
-import os, signal, sys
+WORK = (
+    DYING
+    + """
 from pathlib import Path
 from dataclasses import replace
 import numpy as np
@@ -26,18 +28,6 @@ from longspan.search.database import Database
 from longspan.search.compaction import compact
 from longspan.search.records import Entry, File, Row, Tables
 from longspan.search.store import Store
-
-left = int(sys.argv[2])
-
-def counted(owner, name):
-    call = getattr(owner, name)
-    def dying(*given, **named):
-        global left
-        left -= 1
-        if left == 0:
-            os.kill(os.getpid(), signal.SIGKILL)
-        return call(*given, **named)
-    setattr(owner, name, dying)
 
 for owner, name in ((os, "fsync"), (Database, "do"), (Database, "do_many"), (Path, "unlink")):
     counted(owner, name)
@@ -73,6 +63,7 @@ if "moved" not in known:
 compact(store)
 print("done all", flush=True)
 """
+)
 
 
 def started(folder: Path, left: int) -> subprocess.Popen[str]:

@@ -13,29 +13,19 @@ from longspan.search.large import progress_of
 from longspan.search.records import numbers
 from longspan.search.store import Store
 from longspan.search.verify import verify
+from unit.search.dying import DYING
 
 pytestmark = pytest.mark.skipif(not hasattr(signal, "SIGKILL"), reason="needs SIGKILL")
 PARTS, ROWS = 6, 5
-WORK = """
-import os, signal, sys
+WORK = (
+    DYING
+    + """
 from pathlib import Path
 import numpy as np
 from longspan.search import large
 from longspan.search.database import Database
 from longspan.search.records import Entry, File, Row, Tables
 from longspan.search.store import Store
-
-left = int(sys.argv[2])
-
-def counted(owner, name):
-    call = getattr(owner, name)
-    def dying(*given, **named):
-        global left
-        left -= 1
-        if left == 0:
-            os.kill(os.getpid(), signal.SIGKILL)
-        return call(*given, **named)
-    setattr(owner, name, dying)
 
 for owner, name in ((os, "fsync"), (Database, "do"), (Database, "do_many")):
     counted(owner, name)
@@ -65,6 +55,7 @@ for entry in store.pending():
         large.finish(store, entry, done)
 print("done all", flush=True)
 """
+)
 
 
 def test_a_kill_at_any_step_of_a_large_document_loses_nothing(tmp_path: Path) -> None:

@@ -14,6 +14,7 @@ from longspan.search.index import Index
 from longspan.search.lock import Busy
 from longspan.search.rebuild import known, rebuilding, space
 from longspan.search.store import Store
+from unit.search.dying import DYING
 from unit.search.folders import filled, stored, text, tiny
 
 
@@ -162,26 +163,15 @@ os.kill(os.getpid(), signal.SIGKILL)
         assert [hit.file.name for hit in index.search("river", mode="bm25")] == ["new"]
 
 
-WORK = """
-import os, signal, sys
+WORK = (
+    DYING
+    + """
 from pathlib import Path
 from dataclasses import replace
 import numpy as np
 from longspan.search.database import Database
 from longspan.search.rebuild import rebuilding
 from longspan.search.records import Entry, File, Row, Tables
-
-left = int(sys.argv[2])
-
-def counted(owner, name):
-    call = getattr(owner, name)
-    def dying(*given, **named):
-        global left
-        left -= 1
-        if left == 0:
-            os.kill(os.getpid(), signal.SIGKILL)
-        return call(*given, **named)
-    setattr(owner, name, dying)
 
 for owner, names in ((os, ("replace", "fsync")), (Database, ("do", "do_many")), (Path, ("unlink", "rmdir"))):
     for name in names:
@@ -197,6 +187,7 @@ with rebuilding(Path(sys.argv[1]), "model") as new:
             made = Tables(np.full((4, 8), 2.0), np.full((6, 5), 2, np.uint8), np.array([2, 4, 6]))
             store.put_vectors([(replace(entry, n_tokens=6), made)])
 """
+)
 
 
 @pytest.mark.skipif(not hasattr(signal, "SIGKILL"), reason="needs SIGKILL")
