@@ -1,9 +1,11 @@
-"""What tests ask of the machine: how time grows, and how much memory was used."""
+"""What tests ask of the machine: how time grows, how much memory was used, and a disk that is full."""
 
 import time
 import tracemalloc
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+
+import pytest
 
 SLACK = 0.05
 """Seconds that a call may take for nothing."""
@@ -40,3 +42,15 @@ def using_at_most(limit: int) -> Iterator[None]:
     finally:
         tracemalloc.stop()
     assert peak <= limit, f"{peak:,} bytes were in use, {limit:,} were allowed"
+
+
+@contextmanager
+def full_at(limit: int) -> Iterator[None]:
+    """No file can grow beyond some bytes."""
+    resource = pytest.importorskip("resource")
+    before = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (limit, before[1]))
+    try:
+        yield
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, before)

@@ -4,8 +4,6 @@ import json
 import os
 import subprocess
 import sys
-from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
@@ -15,6 +13,7 @@ from longspan.checkpoints.save import save_model
 from longspan.errors import CheckpointError, LongspanError
 from longspan.formats.atomic import READY
 from longspan.lengthening.lengthen import lengthen
+from machine import full_at
 from unit.tasks.tiny import model, reader
 
 TESTS = Path(__file__).parents[2]
@@ -40,18 +39,6 @@ def test_a_kill_at_any_step_leaves_the_old_model_or_the_new_one(tmp_path: Path) 
     for case in {trial["case"] for trial in trials}:
         assert {trial["ours"] for trial in trials if trial["case"] == case} == {"old", "new"}
     assert len(trials) > 40
-
-
-@contextmanager
-def full_at(limit: int) -> Iterator[None]:
-    """No file can grow beyond some bytes."""
-    resource = pytest.importorskip("resource")
-    before = resource.getrlimit(resource.RLIMIT_FSIZE)
-    resource.setrlimit(resource.RLIMIT_FSIZE, (limit, before[1]))
-    try:
-        yield
-    finally:
-        resource.setrlimit(resource.RLIMIT_FSIZE, before)
 
 
 @pytest.mark.parametrize("limit", [0, 300, 5000, 30_000])

@@ -4,7 +4,7 @@ import errno
 import os
 import subprocess
 from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from contextlib import suppress
 from pathlib import Path
 
 import pytest
@@ -15,19 +15,8 @@ from longspan.search.index import Index
 from longspan.search.rebuild import rebuilding
 from longspan.search.store import Store
 from longspan.search.verify import verify
+from machine import full_at
 from unit.search.folders import stored, written
-
-
-@contextmanager
-def full_at(limit: int) -> Iterator[None]:
-    """No file can grow beyond some bytes."""
-    resource = pytest.importorskip("resource")
-    before = resource.getrlimit(resource.RLIMIT_FSIZE)
-    resource.setrlimit(resource.RLIMIT_FSIZE, (limit, before[1]))
-    try:
-        yield
-    finally:
-        resource.setrlimit(resource.RLIMIT_FSIZE, before)
 
 
 @pytest.mark.parametrize("width", [8, 1024])  # the database is larger than the vectors, and smaller
