@@ -37,33 +37,35 @@ template <class T>
 struct Forward {
     const ls_problem& p;
     const ls_result& result;
-    int dim, width;
+    int64_t group;             // query heads that share a key head
+    int dim, width, value_dim, value_width;
     Slots slots;               // packed key tiles, reused by the query tiles that follow
-    float *keys, *values;      // [slots][dim, or width][64], [slots][64][width]
+    float *keys, *values;      // [slots][dim, or width][64], [slots][64][value_width]
     float *queries, *scores;   // [64][width], [64][64]
     State state, part;         // the tile's, and that of one of its later segments
     Labels labels;
+    SoftCap softcap;
     Dropout dropout;
 
     Forward(const ls_job* job, Arena& arena)
-        : p(*job->problem), result(*job->result), dim(p.dim), width(int(round_up(p.dim, L))),
-          slots(job->slots, p.plan.k_tiles, arena), keys(arena.get(job->slots * width * LS_TILE)),
-          values(arena.get(job->slots * LS_TILE * width)),
+        : p(*job->problem), result(*job->result), group(heads_per_key_head(p)), dim(p.dim), width(int(round_up(p.dim, L))),
+          value_dim(p.value_dim), value_width(int(round_up(p.value_dim, L))), slots(job->slots, p.plan.k_tiles, arena), keys(arena.get(job->slots * width * LS_TILE)),
+          values(arena.get(job->slots * LS_TILE * value_width)),
           queries(arena.get(LS_TILE * width)), scores(arena.get(LS_TILE * LS_TILE)),
-          state(State::at(arena.get(State::floats(width)), width)),
-          part(State::at(arena.get(State::floats(width)), width)), labels(p, width, arena), dropout(p) {}
+          state(State::at(arena.get(State::floats(value_width)), value_width)),
+          part(State::at(arena.get(State::floats(value_width)), value_width)), labels(p, width, arena), softcap(p), dropout(p) {}
 
     static Rows<T> rows_of(const ls_view& x, int64_t head) {
         return {(const typename T::type*)x.data + head * x.head, x.row, x.dim};
     }
 
     int64_t pack_keys(int64_t head, int64_t tile, Tile k, int64_t user) {
-        int64_t s = slots.find(head, tile, user);
+        int64_t key_head = head / group, s = slots.find(key_head, tile, user);
         if (s >= 0) return s;
         s = slots.oldest(user);
-        slots.put(s, head, tile, user);
-        transpose_rows(rows_of(p.k, head), k.rows, k.count, dim, LOG2E, keys + s * width * LS_TILE);
-        slots.tag[s].finite = copy_rows(rows_of(p.v, head), k.rows, k.count, dim, width, 1.0f, values + s * LS_TILE * width);
+        slots.put(s, key_head, tile, user);
+        transpose_rows(rows_of(p.k, key_head), k.rows, k.count, dim, LOG2E, keys + s * width * LS_TILE);
+        slots.tag[s].finite = copy_rows(rows_of(p.v, key_head), k.rows, k.count, value_dim, value_width, 1.0f, values + s * LS_TILE * value_width);
         return s;
     }
 
@@ -86,7 +88,7 @@ struct Forward {
                 top = larger(x, top);
             }
             // Rescaling waits until a score is 2^24 above the reference, so most rows never need it again.
-            if (any_greater(top, splat(to.reference[i] - shift + 24.0f))) to.raise(i, width, max_lanes(top) + shift);
+            if (any_greater(top, splat(to.reference[i] - shift + 24.0f))) to.raise(i, value_width, max_lanes(top) + shift);
             float minus = to.reference[i] == NOTHING ? 0.0f : shift - to.reference[i];
             vf total = load(to.total + i * L);
             for (int j = first; j < last; j++) {
@@ -117,17 +119,18 @@ struct Forward {
         int64_t stride;
         bool finite;
     };
-    Source rows_in_place(const ls_view& x, int64_t head, Tile k, bool masked, float* buffer) {
+    Source rows_in_place(const ls_view& x, int64_t head, Tile k, int size, bool masked, float* buffer) {
         Rows<T> rows = rows_of(x, head);
         if constexpr (sizeof(typename T::type) == 4)
-            if (!masked && x.dim == 1 && dim % L == 0) {
+            if (!masked && x.dim == 1 && size % L == 0) {
                 int64_t step = k.count > 1 ? k.rows[1] - k.rows[0] : 1;
                 int i = 1;
                 while (i < k.count && k.rows[i] - k.rows[i - 1] == step) i++;
                 if (i == k.count) return {rows.at(k.rows[0]), step * x.row, true};
             }
-        bool finite = copy_rows(rows, k.rows, k.count, dim, width, 1.0f, buffer);
-        return {buffer, width, finite};
+        int padded = int(round_up(size, L));
+        bool finite = copy_rows(rows, k.rows, k.count, size, padded, 1.0f, buffer);
+        return {buffer, padded, finite};
     }
 
     // Products of R query rows with the keys of a tile, L keys at a time; the values to come are prefetched meanwhile.
@@ -137,11 +140,10 @@ struct Forward {
         for (int j = 0; j < k.count; j += L) {
             vf lanes[R][L];
             int count = k.count - j < L ? k.count - j : L;
-            for (int n = 0; n < count; n++)
-                for (int d = 0; d < width; d += 16) {
-                    __builtin_prefetch(key.data + (j + 2 * L + n) * key.stride + d);
-                    __builtin_prefetch(value.data + (j + n) * value.stride + d);
-                }
+            for (int n = 0; n < count; n++) {
+                for (int d = 0; d < width; d += 16) __builtin_prefetch(key.data + (j + 2 * L + n) * key.stride + d);
+                for (int d = 0; d < value_width; d += 16) __builtin_prefetch(value.data + (j + n) * value.stride + d);
+            }
             int n = 0;
             for (; n + KEYS <= count; n += KEYS) dots<R, KEYS>(query, width, key.data + (j + n) * key.stride, key.stride, width, lanes, n);
             for (; n < count; n++) dots<R, 1>(query, width, key.data + (j + n) * key.stride, key.stride, width, lanes, n);
@@ -169,7 +171,7 @@ struct Forward {
                 int begin = all.begin > j ? all.begin : j, end = all.end < j + L ? all.end : j + L;
                 some[g] = begin < end ? Range{begin, end} : Range{0, 0};
             }
-            add_product(rows, some, {scores, LS_TILE, 1}, value.data, value.stride, to.sum, width, width / L, value.finite);
+            add_product(rows, some, {scores, LS_TILE, 1}, value.data, value.stride, to.sum, value_width, value_width / L, value.finite);
         }
     }
 
@@ -182,14 +184,15 @@ struct Forward {
         if (q.count <= LS_FEW_ROWS) {
             int64_t s = slots.oldest(user);  // its memory is borrowed where rows must be copied
             slots.tag[s].tile = -1;
-            Source key = rows_in_place(p.k, head, k, entry.mask >= 0, keys + s * width * LS_TILE);
-            value = rows_in_place(p.v, head, k, entry.mask >= 0, values + s * LS_TILE * width);
+            Source key = rows_in_place(p.k, head / group, k, dim, entry.mask >= 0, keys + s * width * LS_TILE);
+            value = rows_in_place(p.v, head / group, k, value_dim, entry.mask >= 0, values + s * LS_TILE * value_width);
             thin_scores(q.count, k, key, value);
         } else {
             int64_t s = pack_keys(head, entry.key_tile, k, user);
-            value = {values + s * LS_TILE * width, width, slots.tag[s].finite};
+            value = {values + s * LS_TILE * value_width, value_width, slots.tag[s].finite};
             set_product(q.count, pairs.columns, queries, width, dim, keys + s * width * LS_TILE, LS_TILE, scores, LS_TILE);
         }
+        if (softcap.on) softcap.template apply<false>(q.count, pairs, scores, nullptr);
         float shift = entry.multiplicity == 1 ? 0.0f : __builtin_log2f(float(entry.multiplicity));
         const int32_t* ranks = labels.on ? labels.prepare(q.count, entry.labels) : nullptr;
         bool ramp = ranks && plan.label_kind[entry.labels] == 1;
@@ -203,7 +206,7 @@ struct Forward {
         if (q.count <= LS_FEW_ROWS)
             thin_sum(to, q.count, pairs, value);
         else
-            add_product(q.count, pairs.columns, {scores, LS_TILE, 1}, value.data, value.stride, to.sum, width, width / L, value.finite);
+            add_product(q.count, pairs.columns, {scores, LS_TILE, 1}, value.data, value.stride, to.sum, value_width, value_width / L, value.finite);
     }
 
     // One segment of a query tile's list of key tiles. Lists are cut at fixed lengths, whatever the threads.
@@ -212,7 +215,7 @@ struct Forward {
         Tile q = tile_at(plan.q_rows, tile);
         copy_rows(rows_of(p.q, head), q.rows, q.count, dim, width, p.scale, queries);
         if (labels.on) labels.begin(head, q.count, queries);
-        to.clear(q.count, width);
+        to.clear(q.count, value_width);
         const Entry* entries = (const Entry*)plan.entries;
         int64_t length = segment_length(plan, tile), first = plan.entry_start[tile] + segment * length, last = plan.entry_start[tile + 1];
         if (last > first + length) last = first + length;
@@ -225,14 +228,14 @@ struct Forward {
             float whole = sum_lanes(load(from.total + i * L));
             float inverse = whole == 0.0f ? 0.0f : 1.0f / whole;
             result.lse[at] = whole == 0.0f ? NOTHING : float((double(from.reference[i]) + __builtin_log2f(whole)) * LN2);
-            typename T::type* to = (typename T::type*)result.out + at * dim;
-            const float* sum = from.sum + i * width;
+            typename T::type* to = (typename T::type*)result.out + at * value_dim;
+            const float* sum = from.sum + i * value_width;
             int d = 0;
             if constexpr (sizeof(typename T::type) == 4)
                 if (uintptr_t(to) % sizeof(vf) == 0)
-                    for (; d + L <= dim; d += L) stream((float*)to + d, load(sum + d) * inverse);
-            for (; d + L <= dim; d += L) T::put_lanes(to + d, load(sum + d) * inverse);
-            for (; d < dim; d++) T::put(to + d, sum[d] * inverse);
+                    for (; d + L <= value_dim; d += L) stream((float*)to + d, load(sum + d) * inverse);
+            for (; d + L <= value_dim; d += L) T::put_lanes(to + d, load(sum + d) * inverse);
+            for (; d < value_dim; d++) T::put(to + d, sum[d] * inverse);
         }
     }
 
@@ -240,12 +243,12 @@ struct Forward {
     void run(int64_t head, int64_t tile, float* parts) {
         Tile q = tile_at(p.plan.q_rows, tile);
         if (q.count == 0) return;
-        State whole = parts ? State::at(parts, width) : state;
+        State whole = parts ? State::at(parts, value_width) : state;
         if (!parts) run_segment(whole, head, tile, 0);
         for (int64_t s = 1; s < segments_of(p.plan, tile); s++) {
-            State next = parts ? State::at(parts + s * State::floats(width), width) : part;
+            State next = parts ? State::at(parts + s * State::floats(value_width), value_width) : part;
             if (!parts) run_segment(next, head, tile, s);
-            whole.merge(next, q.count, width);
+            whole.merge(next, q.count, value_width);
         }
         finish(whole, head, q);
     }
@@ -256,7 +259,7 @@ static void forward_units(ls_job* job, float* scratch) {
     Arena arena{scratch};
     Forward<T> worker(job, arena);
     const ls_plan& plan = job->problem->plan;
-    int64_t begin, end, head = 0, size = State::floats(worker.width);
+    int64_t begin, end, b = 0, size = State::floats(worker.value_width);
     while (job->take(&begin, &end))
         for (int64_t u = begin; u < end; u++) {
             if (job->pieces) {
@@ -264,10 +267,12 @@ static void forward_units(ls_job* job, float* scratch) {
                 if (job->merging)
                     worker.run(piece.head, piece.tile, job->parts + piece.part * size);
                 else
-                    worker.run_segment(State::at(job->parts + piece.part * size, worker.width), piece.head, piece.tile, piece.segment);
+                    worker.run_segment(State::at(job->parts + piece.part * size, worker.value_width), piece.head, piece.tile, piece.segment);
             } else {
-                while (job->unit_start[head + 1] <= u) head++;
-                worker.run(head, plan.class_start[plan.head_class[head]] + u - job->unit_start[head], nullptr);
+                while (job->unit_start[b + 1] <= u) b++;
+                const ls_bundle& bundle = job->bundles[b];
+                int64_t number = u - job->unit_start[b], tile = number / bundle.count;
+                worker.run(bundle.first + number % bundle.count, plan.class_start[plan.head_class[bundle.first]] + tile, nullptr);
             }
         }
     stream_done();
@@ -286,4 +291,4 @@ static void forward(ls_job* job, float* scratch) {
     if (job->problem->dtype == LS_F16) forward_units<F16>(job, scratch);
 }
 static int64_t forward_scratch(const ls_job* job) { return forward_scratch_of<F32>(job); }
-static int64_t part_floats(const ls_job* job) { return State::floats(int(round_up(job->problem->dim, L))); }
+static int64_t part_floats(const ls_job* job) { return State::floats(int(round_up(job->problem->value_dim, L))); }

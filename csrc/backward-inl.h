@@ -1,69 +1,79 @@
 // Backward: one pass of five products per pair of tiles, scores recomputed from the saved log-sum-exp.
 //   P = exp(S - lse)   dP = dO V^T   dS = P (dP - delta)   dV += P^T dO   dK += dS^T Q   dQ += dS K
-// A worker takes a whole document of one head, so every gradient row has one owner and one order of addition.
+// A worker takes a whole document of the heads that share a key head, so every gradient row has one owner and one order of addition.
 
 template <class T>
 struct Backward {
     const ls_job& job;
     const ls_problem& p;
     const ls_gradient& grad;
-    int64_t head = -1;
-    int dim, width;
+    int64_t head = -1, key_head = -1, group;  // group: query heads that share a key head
+    int dim, width, value_dim, value_width;
     Slots slots;  // packed key tiles with their gradients so far
-    float *keys, *keys_across, *values_across, *dk, *dv;  // [slots] x [64][width], [dim][64], [dim][64], [64][width], [64][width]
-    float* repeats;                                       // [repeats][2][64][width]: gradients of tiles that repeat rows
-    float *queries, *grads, *dq, *scores, *dscores;       // [64][width] three times, [64][64] twice
+    float *keys, *keys_across, *values_across;            // [slots] x [64][width], [dim][64], [value_dim][64]
+    float *dk, *dv;                                       // [slots] x [64][width], [64][value_width]
+    float* repeats;                                       // [repeats] x the same: gradients of tiles that repeat rows
+    float *queries, *grads, *dq;                          // [64][width], [64][value_width], [64][the wider]
+    float *scores, *dscores, *slopes;                     // [64][64]; the slopes only with a softcap
     float *lse, *delta;                                   // [64]
     bool queries_finite, grads_finite;
     Labels labels;
     LabelGradients label_gradients;
+    SoftCap softcap;
     Dropout dropout;
 
     Backward(const ls_job* job, Arena& arena)
-        : job(*job), p(*job->problem), grad(*job->gradient), dim(p.dim), width(int(round_up(p.dim, L))),
+        : job(*job), p(*job->problem), grad(*job->gradient), group(heads_per_key_head(p)), dim(p.dim), width(int(round_up(p.dim, L))),
+          value_dim(p.value_dim), value_width(int(round_up(p.value_dim, L))),
           slots(job->slots, p.plan.k_tiles, arena), keys(arena.get(job->slots * LS_TILE * width)),
-          keys_across(arena.get(job->slots * dim * LS_TILE)), values_across(arena.get(job->slots * dim * LS_TILE)),
-          dk(arena.get(job->slots * LS_TILE * width)), dv(arena.get(job->slots * LS_TILE * width)), repeats(arena.get(job->repeats * 2 * LS_TILE * width)),
-          queries(arena.get(LS_TILE * width)), grads(arena.get(LS_TILE * width)), dq(arena.get(LS_TILE * width)),
-          scores(arena.get(LS_TILE * LS_TILE)), dscores(arena.get(LS_TILE * LS_TILE)), lse(arena.get(LS_TILE)),
-          delta(arena.get(LS_TILE)), labels(p, width, arena), label_gradients(labels, grad, arena), dropout(p) {}
+          keys_across(arena.get(job->slots * dim * LS_TILE)), values_across(arena.get(job->slots * value_dim * LS_TILE)),
+          dk(arena.get(job->slots * LS_TILE * width)), dv(arena.get(job->slots * LS_TILE * value_width)),
+          repeats(arena.get(job->repeats * repeat_floats())), queries(arena.get(LS_TILE * width)), grads(arena.get(LS_TILE * value_width)),
+          dq(arena.get(LS_TILE * (width > value_width ? width : value_width))), scores(arena.get(LS_TILE * LS_TILE)),
+          dscores(arena.get(LS_TILE * LS_TILE)), slopes(arena.get(p.softcap > 0 ? LS_TILE * LS_TILE : 0)), lse(arena.get(LS_TILE)),
+          delta(arena.get(LS_TILE)), labels(p, width, arena), label_gradients(labels, grad, arena), softcap(p), dropout(p) {}
 
     static Rows<T> rows_of(const ls_view& x, int64_t head) { return Forward<T>::rows_of(x, head); }
 
     // Where a tile's gradients are kept while it has no slot: in the result's rows, or apart if it repeats rows of other tiles.
     int32_t repeat_of(int64_t tile) const { return job.repeat_of[p.plan.head_class[head] * p.plan.k_tiles + tile]; }
 
+    int64_t repeat_floats() const { return int64_t(LS_TILE) * (width + value_width); }
+    int64_t key_at(int64_t row) const { return row * p.key_heads + key_head; }
+
     template <class Move>
     void each_row(int64_t s, Move move) {
-        int64_t tile = slots.tag[s].tile, piece = int64_t(LS_TILE) * width;
+        int64_t tile = slots.tag[s].tile, repeat = repeat_of(tile);
         Tile k = tile_at(p.plan.k_rows, tile);
-        int64_t repeat = repeat_of(tile);
+        const int64_t size = dim, padded = width, value_size = value_dim, value_padded = value_width;
+        float *my_dk = dk + s * LS_TILE * padded, *my_dv = dv + s * LS_TILE * value_padded;
+        float *apart_dk = repeats + repeat * repeat_floats(), *apart_dv = apart_dk + LS_TILE * padded;
         for (int j = 0; j < k.count; j++) {
-            int64_t at = (int64_t(k.rows[j]) * p.plan.heads + head) * dim, apart = repeat * 2 * piece + int64_t(j) * width;
-            move(dk + s * piece + j * width, repeat < 0 ? grad.dk + at : repeats + apart);
-            move(dv + s * piece + j * width, repeat < 0 ? grad.dv + at : repeats + apart + piece);
+            int64_t at = key_at(k.rows[j]);
+            move(my_dk + j * padded, repeat < 0 ? grad.dk + at * size : apart_dk + j * padded, size);
+            move(my_dv + j * value_padded, repeat < 0 ? grad.dv + at * value_size : apart_dv + j * value_padded, value_size);
         }
     }
 
     // An evicted tile puts its gradients back where it found them.
     void put_away(int64_t s) {
         if (slots.tag[s].tile < 0) return;
-        each_row(s, [&](const float* mine, float* rest) { __builtin_memcpy(rest, mine, sizeof(float) * dim); });
+        each_row(s, [](const float* mine, float* rest, int64_t size) { __builtin_memcpy(rest, mine, sizeof(float) * size); });
         slots.tag[s].tile = -1;
     }
 
     int64_t pack_keys(int64_t tile, Tile k, int64_t user) {
-        int64_t s = slots.find(head, tile, user), piece = int64_t(LS_TILE) * width;
+        int64_t s = slots.find(key_head, tile, user), piece = int64_t(LS_TILE) * width;
         if (s >= 0) return s;
         s = slots.oldest(user);
         put_away(s);
-        slots.put(s, head, tile, user);
-        slots.tag[s].finite = copy_rows(rows_of(p.k, head), k.rows, k.count, dim, width, 1.0f, keys + s * piece);
-        transpose_rows(rows_of(p.k, head), k.rows, k.count, dim, LOG2E, keys_across + s * dim * LS_TILE);
-        transpose_rows(rows_of(p.v, head), k.rows, k.count, dim, 1.0f, values_across + s * dim * LS_TILE);
+        slots.put(s, key_head, tile, user);
+        slots.tag[s].finite = copy_rows(rows_of(p.k, key_head), k.rows, k.count, dim, width, 1.0f, keys + s * piece);
+        transpose_rows(rows_of(p.k, key_head), k.rows, k.count, dim, LOG2E, keys_across + s * dim * LS_TILE);
+        transpose_rows(rows_of(p.v, key_head), k.rows, k.count, value_dim, 1.0f, values_across + s * value_dim * LS_TILE);
         __builtin_memset(dk + s * piece, 0, sizeof(float) * piece);
-        __builtin_memset(dv + s * piece, 0, sizeof(float) * piece);
-        each_row(s, [&](float* mine, const float* rest) { __builtin_memcpy(mine, rest, sizeof(float) * dim); });
+        __builtin_memset(dv + s * LS_TILE * value_width, 0, sizeof(float) * LS_TILE * value_width);
+        each_row(s, [](float* mine, const float* rest, int64_t size) { __builtin_memcpy(mine, rest, sizeof(float) * size); });
         return s;
     }
 
@@ -123,7 +133,8 @@ struct Backward {
         find_pairs(plan, entry, q.count, k.count, &pairs);
         int64_t s = pack_keys(entry.key_tile, k, user), piece = int64_t(LS_TILE) * width;
         set_product(q.count, pairs.columns, queries, width, dim, keys_across + s * dim * LS_TILE, LS_TILE, scores, LS_TILE);
-        set_product(q.count, pairs.columns, grads, width, dim, values_across + s * dim * LS_TILE, LS_TILE, dscores, LS_TILE);
+        set_product(q.count, pairs.columns, grads, value_width, value_dim, values_across + s * value_dim * LS_TILE, LS_TILE, dscores, LS_TILE);
+        if (softcap.on) softcap.template apply<true>(q.count, pairs, scores, slopes);
         float shift = entry.multiplicity == 1 ? 0.0f : __builtin_log2f(float(entry.multiplicity));
         const int32_t* ranks = nullptr;
         if (dropout.on) dropout.set_columns(plan.k_positions, k);
@@ -136,21 +147,22 @@ struct Backward {
             else
                 pairs.masked ? differentiate<true, 2>(q, pairs, shift, ranks) : differentiate<false, 2>(q, pairs, shift, ranks);
         }
+        if (softcap.on) softcap.back(q.count, pairs, dscores, slopes);
         Range seen[GROUPS];
         key_ranges(q.count, k.count, pairs, seen);
-        add_product(k.count, seen, {scores, 1, LS_TILE}, grads, width, dv + s * piece, width, width / L, grads_finite);
+        add_product(k.count, seen, {scores, 1, LS_TILE}, grads, value_width, dv + s * LS_TILE * value_width, value_width, value_width / L, grads_finite);
         add_product(k.count, seen, {dscores, 1, LS_TILE}, queries, width, dk + s * piece, width, width / L, queries_finite);
         add_product(q.count, pairs.columns, {dscores, LS_TILE, 1}, keys + s * piece, width, dq, width, width / L, slots.tag[s].finite);
     }
 
     void begin_tile(Tile q) {
         queries_finite = copy_rows(rows_of(p.q, head), q.rows, q.count, dim, width, p.scale, queries);
-        grads_finite = copy_rows(rows_of(grad.grad_out, head), q.rows, q.count, dim, width, 1.0f, grads);
-        copy_rows(rows_of(grad.out, head), q.rows, q.count, dim, width, 1.0f, dq);  // borrowed until delta is known
+        grads_finite = copy_rows(rows_of(grad.grad_out, head), q.rows, q.count, value_dim, value_width, 1.0f, grads);
+        copy_rows(rows_of(grad.out, head), q.rows, q.count, value_dim, value_width, 1.0f, dq);  // borrowed until delta is known
         for (int i = 0; i < q.count; i++) {
             int64_t at = int64_t(q.rows[i]) * p.plan.heads + head;
             vf part = zero();
-            for (int d = 0; d < width; d += L) part += load(grads + i * width + d) * load(dq + i * width + d);
+            for (int d = 0; d < value_width; d += L) part += load(grads + i * value_width + d) * load(dq + i * value_width + d);
             delta[i] = sum_lanes(part) - (grad.grad_lse ? grad.grad_lse[at] : 0.0f);
             lse[i] = grad.lse[at] == NOTHING ? 0.0f : grad.lse[at];
         }
@@ -172,31 +184,33 @@ struct Backward {
         const int32_t* run_of = job.run_of + plan.head_class[head] * plan.k_tiles;
         for (int64_t s = 0; s < slots.count; s++) put_away(s);
         for (int64_t t = job.run_low[run]; t < job.run_high[run]; t++) {
-            int64_t repeat = repeat_of(t), piece = int64_t(LS_TILE) * width;
+            int64_t repeat = repeat_of(t);
             if (run_of[t] != run || repeat < 0) continue;
             Tile k = tile_at(plan.k_rows, t);
             for (int j = 0; j < k.count; j++) {
-                int64_t at = (int64_t(k.rows[j]) * plan.heads + head) * dim;
-                const float* apart = repeats + repeat * 2 * piece + j * width;
-                for (int d = 0; d < dim; d++) {
-                    grad.dk[at + d] += apart[d];
-                    grad.dv[at + d] += apart[piece + d];
-                }
+                int64_t at = key_at(k.rows[j]);
+                const float* apart = repeats + repeat * repeat_floats();
+                for (int d = 0; d < dim; d++) grad.dk[at * dim + d] += apart[j * width + d];
+                for (int d = 0; d < value_dim; d++) grad.dv[at * value_dim + d] += apart[LS_TILE * width + j * value_width + d];
             }
         }
     }
 
-    void run(int64_t h, int64_t run) {
+    // Heads `first` to `last` of one class and key head. Terms are kept for one head: with them there is no other.
+    void run(int64_t first, int64_t last, int64_t run) {
         const ls_plan& plan = p.plan;
-        head = h;
-        __builtin_memset(repeats, 0, sizeof(float) * job.repeats * 2 * LS_TILE * width);
+        head = first, key_head = first / group;
+        __builtin_memset(repeats, 0, sizeof(float) * job.repeats * repeat_floats());
         const Entry* entries = (const Entry*)plan.entries;
         for (int64_t t = job.run_start[run]; t < job.run_start[run + 1]; t++) {
             Tile q = tile_at(plan.q_rows, t);
             if (q.count == 0) continue;
-            begin_tile(q);
-            for (int64_t e = plan.entry_start[t]; e < plan.entry_start[t + 1]; e++) attend(q, entries[e], t);
-            finish_tile(q);
+            for (head = first; head < last; head++) {
+                begin_tile(q);
+                for (int64_t e = plan.entry_start[t]; e < plan.entry_start[t + 1]; e++) attend(q, entries[e], t);
+                finish_tile(q);
+            }
+            head = first;
         }
         finish_keys(run);
         if (labels.on) label_gradients.finish_head();
@@ -207,11 +221,17 @@ template <class T>
 static void backward_units(ls_job* job, float* scratch) {
     Arena arena{scratch};
     Backward<T> worker(job, arena);
-    int64_t begin, end, head = 0;
+    const int32_t* head_class = job->problem->plan.head_class;
+    int64_t begin, end, b = 0;
     while (job->take(&begin, &end))
         for (int64_t u = begin; u < end; u++) {
-            while (job->unit_start[head + 1] <= u) head++;
-            worker.run(head, job->class_run[job->problem->plan.head_class[head]] + u - job->unit_start[head]);
+            while (job->unit_start[b + 1] <= u) b++;
+            const int64_t first = job->bundles[b].first, last = first + job->bundles[b].count;
+            if (job->bundles[b].apart)
+                for (int64_t h = first; h < last; h++)
+                    for (int64_t r = job->class_run[head_class[h]]; r < job->class_run[head_class[h] + 1]; r++) worker.run(h, h + 1, r);
+            else
+                worker.run(first, last, job->class_run[head_class[first]] + u - job->unit_start[b]);
         }
 }
 

@@ -6,7 +6,7 @@
 #include <nanobind/stl/tuple.h>
 #include <nanobind/stl/vector.h>
 
-
+#include <algorithm>
 #include <stdexcept>
 
 #include "longspan.h"
@@ -21,6 +21,7 @@ constexpr int ARRAYS = 0 LS_PLAN_ARRAYS(ARRAY);
 
 typedef std::array<int64_t, 2 * ARRAYS> PlanNumbers;  // the addresses of all arrays, then their lengths
 typedef std::array<int64_t, 5> ViewNumbers;           // address, strides, then how many elements lie there
+typedef std::array<int64_t, 3> SizeNumbers;           // heads of keys, head size, that of values
 typedef std::array<int64_t, 4> TermNumbers;           // addresses of relative, content and table; number of labels
 
 template <class T>
@@ -68,12 +69,14 @@ std::vector<std::tuple<std::string, int, int>> plan_arrays() {
 #undef ARRAY
 }
 
-ls_problem problem(const PlanNumbers& numbers, const ViewNumbers& q, const ViewNumbers& k, const ViewNumbers& v, int dtype, int dim,
-                   double scale, const TermNumbers& terms, double dropout, uint64_t seed, int threads) {
+ls_problem problem(const PlanNumbers& numbers, const ViewNumbers& q, const ViewNumbers& k, const ViewNumbers& v, int dtype, const SizeNumbers& sizes,
+                   double scale, double softcap, const TermNumbers& terms, double dropout, uint64_t seed, int threads) {
     const ls_plan arrays = plan(numbers);
-    const int64_t queries = arrays.queries, keys = arrays.keys, heads = arrays.heads;
-    ls_problem p = {arrays, view("q", q, queries, heads, dim), view("k", k, keys, heads, dim), view("v", v, keys, heads, dim), dtype, dim, float(scale), pointer<const float>(terms[0]),
-                    pointer<const float>(terms[1]), pointer<const float>(terms[2]), terms[3], dropout, seed, threads};
+    const int64_t queries = arrays.queries, keys = arrays.keys, heads = arrays.heads, key_heads = sizes[0], dim = sizes[1], value_dim = sizes[2];
+    if (std::min(dim, value_dim) < 1 || std::max(dim, value_dim) > LS_MAX_DIM) throw std::invalid_argument("head sizes must be between 1 and 1024");
+    ls_problem p = {arrays, view("q", q, queries, heads, dim), view("k", k, keys, key_heads, dim), view("v", v, keys, key_heads, value_dim),
+                    dtype, int32_t(dim), int32_t(value_dim), key_heads, float(scale), float(softcap), pointer<const float>(terms[0]), pointer<const float>(terms[1]),
+                    pointer<const float>(terms[2]), terms[3], dropout, seed, threads};
     if (const char* wrong = ls_check(&p)) throw std::invalid_argument(wrong);
     return p;
 }
@@ -84,39 +87,47 @@ void succeed(int code, const std::string& target) {
     if (code == 3) throw std::invalid_argument("`plan` must not let documents share a key where gradients are needed, but does.");
 }
 
-void forward(const PlanNumbers& numbers, const ViewNumbers& q, const ViewNumbers& k, const ViewNumbers& v, int dtype, int dim,
-             double scale, const TermNumbers& terms, double dropout, uint64_t seed, int threads, const std::string& target,
+void forward(const PlanNumbers& numbers, const ViewNumbers& q, const ViewNumbers& k, const ViewNumbers& v, int dtype, const SizeNumbers& sizes,
+             double scale, double softcap, const TermNumbers& terms, double dropout, uint64_t seed, int threads, const std::string& target,
              int64_t out, int64_t lse) {
-    ls_problem p = problem(numbers, q, k, v, dtype, dim, scale, terms, dropout, seed, threads);
+    ls_problem p = problem(numbers, q, k, v, dtype, sizes, scale, softcap, terms, dropout, seed, threads);
     ls_result result = {pointer<void>(out), pointer<float>(lse)};
     succeed(ls_forward(&p, &result, target.c_str()), target);
 }
 
-void backward(const PlanNumbers& numbers, const ViewNumbers& q, const ViewNumbers& k, const ViewNumbers& v, int dtype, int dim,
-              double scale, const TermNumbers& terms, double dropout, uint64_t seed, int threads, const std::string& target,
+void backward(const PlanNumbers& numbers, const ViewNumbers& q, const ViewNumbers& k, const ViewNumbers& v, int dtype, const SizeNumbers& sizes,
+              double scale, double softcap, const TermNumbers& terms, double dropout, uint64_t seed, int threads, const std::string& target,
               const ViewNumbers& out, int64_t lse, const ViewNumbers& grad_out, int64_t grad_lse, std::array<int64_t, 6> gradients) {
-    ls_problem p = problem(numbers, q, k, v, dtype, dim, scale, terms, dropout, seed, threads);
+    ls_problem p = problem(numbers, q, k, v, dtype, sizes, scale, softcap, terms, dropout, seed, threads);
     auto floats = [&](int i) { return pointer<float>(gradients[i]); };
-    const int64_t queries = p.plan.queries, heads = p.plan.heads;
+    const int64_t queries = p.plan.queries, heads = p.plan.heads, dim = p.value_dim;
     ls_gradient g = {pointer<const float>(lse), view("out", out, queries, heads, dim), view("grad_out", grad_out, queries, heads, dim), pointer<const float>(grad_lse),
                      floats(0), floats(1), floats(2), floats(3), floats(4), floats(5)};
     succeed(ls_backward(&p, &g, target.c_str()), target);
 }
 
-// Addresses of x, weights, scales, bias, plus and y; then row strides of x, plus and y, and the rows, inputs and outputs.
-void linear(const std::array<int64_t, 6>& at, const std::array<int64_t, 6>& n, int act, int threads, const std::string& target) {
+// Addresses of x, weights, scales, bias, times, plus and y; then row strides of x, times, plus and y, and the rows, inputs and outputs.
+void linear(const std::array<int64_t, 7>& at, const std::array<int64_t, 7>& n, int act, int threads, const std::string& target) {
     auto floats = [&](int i) { return pointer<const float>(at[i]); };
-    if (n[3] > 0 && n[5] > 0 && (!at[5] || (n[4] > 0 && (!at[0] || !at[1])))) throw std::invalid_argument("`x`, `weight` and `into` must lie in memory, but one does not.");
-    ls_layer layer = {floats(0), pointer<const void>(at[1]), floats(2), floats(3), floats(4), pointer<float>(at[5]),
-                      n[0], n[1], n[2], n[3], n[4], n[5], act, threads};
+    if (n[4] > 0 && n[6] > 0 && (!at[6] || (n[5] > 0 && (!at[0] || !at[1])))) throw std::invalid_argument("`x`, `weight` and `into` must lie in memory, but one does not.");
+    ls_layer layer = {floats(0), pointer<const void>(at[1]), floats(2), floats(3), floats(4), floats(5), pointer<float>(at[6]),
+                      n[0], n[1], n[2], n[3], n[4], n[5], n[6], act, threads};
     succeed(ls_linear(&layer, target.c_str()), target);
 }
 
 // Addresses of x, weight, bias and y; then row strides of x and y, and the rows and their width.
-void layer_norm(const std::array<int64_t, 4>& at, const std::array<int64_t, 4>& n, double eps, int threads, const std::string& target) {
+void layer_norm(const std::array<int64_t, 4>& at, const std::array<int64_t, 4>& n, double eps, bool centered, int threads,
+                const std::string& target) {
     ls_norm norm = {pointer<const float>(at[0]), pointer<const float>(at[1]), pointer<const float>(at[2]), pointer<float>(at[3]),
-                    n[0], n[1], n[2], n[3], float(eps), threads};
+                    n[0], n[1], n[2], n[3], float(eps), centered, threads};
     succeed(ls_layer_norm(&norm, target.c_str()), target);
+}
+
+// Addresses of x, cos and sin; then strides of rows and heads of x, and how many rows and heads there are, and their size.
+void rotate(const std::array<int64_t, 3>& at, const std::array<int64_t, 5>& n, double sign, int threads, const std::string& target) {
+    ls_rotation rotation = {pointer<float>(at[0]), pointer<const float>(at[1]), pointer<const float>(at[2]), n[0], n[1], n[2], n[3], n[4],
+                            float(sign), threads};
+    succeed(ls_rotate(&rotation, target.c_str()), target);
 }
 
 // Addresses of tokens, scales, queries, starts, ends and maxima; then the width, and how many queries and passages there are.
@@ -155,6 +166,7 @@ NB_MODULE(_native, m) {
     m.def("backward", &backward, nb::call_guard<nb::gil_scoped_release>());
     m.def("linear", &linear, nb::call_guard<nb::gil_scoped_release>());
     m.def("layer_norm", &layer_norm, nb::call_guard<nb::gil_scoped_release>());
+    m.def("rotate", &rotate, nb::call_guard<nb::gil_scoped_release>());
     m.def("max_sim", &max_sim, nb::call_guard<nb::gil_scoped_release>());
     m.def("abi_version", &ls_abi);
     m.def("plan_arrays", &plan_arrays);

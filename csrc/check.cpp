@@ -59,8 +59,12 @@ bool labels_in(const ls_plan& p, int64_t entry, int64_t list) {
 extern "C" const char* ls_check(const ls_problem* problem) {
     const ls_plan& p = problem->plan;
     if (problem->dim < 1 || problem->dim > LS_MAX_DIM) return "the head size must be between 1 and 1024";
+    if (problem->value_dim < 1 || problem->value_dim > LS_MAX_DIM) return "the head size of values must be between 1 and 1024";
+    if (problem->softcap != 0 && !(problem->softcap >= 1e-20f && problem->softcap <= 1e20f)) return "softcap must be between 1e-20 and 1e20";
+    if (problem->softcap != 0 && problem->relative) return "softcap does not go with relative keys";
     if (problem->dtype < LS_F32 || problem->dtype > LS_F16) return "the dtype is unknown";
     if (!(problem->dropout >= 0 && problem->dropout <= 1)) return "dropout must be between 0 and 1";
+    if (problem->key_heads < (p.heads > 0) || (p.heads > 0 && p.heads % problem->key_heads)) return "the heads of keys must divide those of queries";
     if (p.classes < 0 || (p.heads > 0 && p.classes == 0)) return "heads have no class";
     for (int64_t h = 0; h < p.heads; h++)
         if (p.head_class[h] < 0 || p.head_class[h] >= p.classes) return "head_class names a class that does not exist";

@@ -154,6 +154,30 @@ struct Runs {
     }
 };
 
+// Neighbors among the query heads of a key head make a bundle if they are of one class and no terms are kept for each head.
+std::vector<ls_bundle> alike(const ls_problem& p) {
+    const int64_t group = heads_per_key_head(p);
+    std::vector<ls_bundle> bundles;
+    for (int32_t h = 0; h < p.plan.heads; h++)
+        if (h % group && !p.relative && !p.table && p.plan.head_class[h] == p.plan.head_class[h - 1])
+            bundles.back().count++;
+        else
+            bundles.push_back({h, 1, false});
+    return bundles;
+}
+
+// All query heads of a key head: its gradient has one owner.
+std::vector<ls_bundle> owners(const ls_problem& p) {
+    const int32_t group = int32_t(heads_per_key_head(p));
+    std::vector<ls_bundle> bundles;
+    for (const ls_bundle& part : alike(p))
+        if (part.first % group)
+            bundles.back() = {bundles.back().first, group, true};
+        else
+            bundles.push_back(part);
+    return bundles;
+}
+
 // Rows that are quantized together, few enough for the cache; and rows that a packed panel serves.
 constexpr int64_t TOGETHER = 2048, BAND = 256;
 
@@ -231,19 +255,21 @@ int ls_forward(const ls_problem* problem, const ls_result* result, const char* n
     if (!choice || !choice->supported()) return 2;
     const ls_target& target = *choice->target;
     const ls_plan& plan = problem->plan;
-    std::vector<int64_t> unit_start(plan.heads + 1, 0);
-    for (int64_t h = 0; h < plan.heads; h++) {
-        int32_t c = plan.head_class[h];
-        unit_start[h + 1] = unit_start[h] + plan.class_start[c + 1] - plan.class_start[c];
+    const std::vector<ls_bundle> bundles = alike(*problem);
+    std::vector<int64_t> unit_start(1, 0);
+    for (const ls_bundle& b : bundles) {
+        int32_t c = plan.head_class[b.first];
+        unit_start.push_back(unit_start.back() + int64_t(plan.class_start[c + 1] - plan.class_start[c]) * b.count);
     }
-    prefer_large_pages(result->out, plan.queries * plan.heads * problem->dim * (problem->dtype == LS_F32 ? 4 : 2));
+    prefer_large_pages(result->out, plan.queries * plan.heads * problem->value_dim * (problem->dtype == LS_F32 ? 4 : 2));
     ls_job job{};
     job.problem = problem;
     job.result = result;
+    job.bundles = bundles.data();
     job.unit_start = unit_start.data();
     job.units = unit_start.back();
     job.least = 2;
-    job.slots = slots_for(plan, int64_t(problem->dim) * 2 * LS_TILE, 8 << 20);
+    job.slots = slots_for(plan, (int64_t(problem->dim) + problem->value_dim) * LS_TILE, 8 << 20);
     if (!worth_cutting(plan, job.units, problem->threads)) return run(job, target.forward_scratch, target.forward);
     const Pieces pieces(plan);
     std::unique_ptr<float[]> parts(new (std::nothrow) float[pieces.segments.size() * target.part_floats(&job)]);
@@ -265,18 +291,19 @@ int ls_backward(const ls_problem* problem, const ls_gradient* gradient, const ch
     const ls_plan& plan = problem->plan;
     const Runs runs(plan, problem->relative || problem->table);
     if (runs.shared) return 3;
-    const int64_t row = plan.heads * problem->dim;
-    prefer_large_pages(gradient->dq, plan.queries * row * 4);
-    clear(gradient->dk, plan.keys * row, problem->threads);
-    clear(gradient->dv, plan.keys * row, problem->threads);
-    std::vector<int64_t> unit_start(plan.heads + 1, 0);
-    for (int64_t h = 0; h < plan.heads; h++) {
-        int32_t c = plan.head_class[h];
-        unit_start[h + 1] = unit_start[h] + runs.class_run[c + 1] - runs.class_run[c];
+    prefer_large_pages(gradient->dq, plan.queries * plan.heads * problem->dim * 4);
+    clear(gradient->dk, plan.keys * problem->key_heads * problem->dim, problem->threads);
+    clear(gradient->dv, plan.keys * problem->key_heads * problem->value_dim, problem->threads);
+    const std::vector<ls_bundle> bundles = owners(*problem);
+    std::vector<int64_t> unit_start(1, 0);
+    for (const ls_bundle& b : bundles) {
+        int32_t c = plan.head_class[b.first];
+        unit_start.push_back(unit_start.back() + (b.apart ? 1 : runs.class_run[c + 1] - runs.class_run[c]));
     }
     ls_job job{};
     job.problem = problem;
     job.gradient = gradient;
+    job.bundles = bundles.data();
     job.unit_start = unit_start.data();
     job.run_start = runs.start.data();
     job.class_run = runs.class_run.data();
@@ -287,7 +314,7 @@ int ls_backward(const ls_problem* problem, const ls_gradient* gradient, const ch
     job.repeats = runs.repeats;
     job.units = unit_start.back();
     job.least = 1;
-    job.slots = slots_for(plan, int64_t(problem->dim) * 5 * LS_TILE, 16 << 20);
+    job.slots = slots_for(plan, (3 * int64_t(problem->dim) + 2 * problem->value_dim) * LS_TILE, 16 << 20);
     return run(job, choice->target->backward_scratch, choice->target->backward);
 }
 
@@ -312,6 +339,17 @@ int ls_layer_norm(const ls_norm* norm, const char* name) {
     on_threads(int(std::max<int64_t>(1, std::min<int64_t>(norm->threads, job.units))), [&] {
         FlushDenormals guard;
         choice->target->layer_norm(&job, nullptr);
+    });
+    return 0;
+}
+
+int ls_rotate(const ls_rotation* rotation, const char* name) {
+    const Choice* choice = find(name);
+    if (!choice || !choice->supported()) return 2;
+    ls_rotation_job job = {rotation, (rotation->rows + LS_NORM_ROWS - 1) / LS_NORM_ROWS, 0};
+    on_threads(int(std::max<int64_t>(1, std::min<int64_t>(rotation->threads, job.units))), [&] {
+        FlushDenormals guard;
+        choice->target->rotate(&job, nullptr);
     });
     return 0;
 }

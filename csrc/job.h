@@ -21,12 +21,25 @@ struct ls_piece {
     int64_t segment, part;
 };
 
+// Query heads that read the same keys. They are worked on side by side, so that packed keys serve all of them; or `apart`, one
+// after the other, where their patterns differ or terms are kept for each head (backward only: forward has a bundle for each).
+struct ls_bundle {
+    int32_t first, count;
+    bool apart;
+};
+
+static inline __attribute__((always_inline)) int64_t heads_per_key_head(const ls_problem& p) {
+    return p.key_heads > 0 && p.plan.heads > 0 ? p.plan.heads / p.key_heads : 1;
+}
+
 struct ls_job {
     const ls_problem* problem;
     const ls_result* result;      // forward
     const ls_gradient* gradient;  // backward
-    // Forward: one unit per (head, query tile), heads one after the other. Backward: one unit per (head, document).
-    const int64_t* unit_start;  // [heads + 1]
+    // Bundles one after the other. Forward: one unit per (query tile, head). Backward: one unit per document of a bundle, or for
+    // all of one whose heads are apart.
+    const ls_bundle* bundles;
+    const int64_t* unit_start;  // [bundles + 1]
     // Forward in two phases: every segment's state goes to `parts`, then the states are merged.
     const ls_piece* pieces;  // the units, or null for one phase
     float* parts;
@@ -34,7 +47,7 @@ struct ls_job {
     // Backward: runs of query tiles of one document, and for each class and key tile the run that uses it and, where it
     // repeats rows that another tile of the run owns, its number among such tiles (else -1).
     const int32_t* run_start;  // [runs + 1]
-    const int32_t* class_run;  // [classes + 1]; unit u of head h is run class_run[class] + u - unit_start[h]
+    const int32_t* class_run;  // [classes + 1]: the runs of each class
     const int32_t* run_of;     // [classes][k_tiles], -1 for none
     const int32_t *run_low, *run_high;  // [runs]: the key tiles of a run lie between these
     const int32_t* repeat_of;           // [classes][k_tiles]
@@ -81,11 +94,16 @@ struct ls_linear_job {
     int64_t band, panels, units, next;
 };
 
-// Rows that a thread normalizes at once.
+// Rows that a thread normalizes, or rotates, at once.
 enum { LS_NORM_ROWS = 32 };
 
 struct ls_norm_job {
     const ls_norm* norm;
+    int64_t units, next;
+};
+
+struct ls_rotation_job {
+    const ls_rotation* rotation;
     int64_t units, next;
 };
 
@@ -111,6 +129,7 @@ struct ls_target {
     void (*linear)(ls_linear_job*, float* scratch);
     void (*quantize)(ls_linear_job*, float* scratch);
     void (*layer_norm)(ls_norm_job*, float* scratch);
+    void (*rotate)(ls_rotation_job*, float* scratch);
     int64_t (*max_sim_scratch)(const ls_max_sim_job*);
     void (*max_sim)(ls_max_sim_job*, float* scratch);
 };

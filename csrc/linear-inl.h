@@ -1,4 +1,4 @@
-// y = act(x W' + b) + plus for the rows of x: a linear layer in float32, or with weights in int8 and rows of x in 16 or 8 bits.
+// y = act(x W' + b) * times + plus for the rows of x: a linear layer in float32, or with weights in int8 and rows of x in 16 or 8 bits.
 // An output is a sum over the inputs in one order, cut at fixed places: its bits depend on its own row and nothing else.
 //
 // A unit of work is a band of rows by a panel of outputs. The panel's weights are packed, [input][output], a depth at a time:
@@ -215,6 +215,7 @@ struct Finish {
         for (int n = 0; n < T::VECTORS; n++) {
             vf y = value(load(sums + n * L), n, steps) + bias[n];
             y = activate(y, layer.act);
+            if (layer.times) y = y * some_of(layer.times + row * layer.times_row, n);
             if (layer.plus) y = y + some_of(layer.plus + row * layer.plus_row, n);
             const int64_t at = first + n * L;
             if (at + L <= layer.outputs) {

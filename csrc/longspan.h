@@ -6,7 +6,7 @@
 
 extern "C" {
 
-enum { LS_ABI = 6, LS_TILE = 64, LS_MAX_DIM = 1024 };
+enum { LS_ABI = 9, LS_TILE = 64, LS_MAX_DIM = 1024 };
 enum ls_dtype { LS_F32 = 0, LS_BF16 = 1, LS_F16 = 2 };
 
 // A (rows, heads, dim) tensor; strides count elements and may be anything.
@@ -25,11 +25,14 @@ typedef struct {
 #undef SIZE
 } ls_plan;
 
+// Heads of queries and keys have `dim` elements, those of values `value_dim`. Keys and values have `key_heads` heads, a divisor
+// of the plan's: each is read by as many query heads in a row as fall to it.
 typedef struct {
     ls_plan plan;
     ls_view q, k, v;
-    int32_t dtype, dim;
-    float scale;
+    int32_t dtype, dim, value_dim;
+    int64_t key_heads;
+    float scale, softcap;   // softcap: 0 for none; not with `relative`
     const float* relative;  // (labels, heads, dim) contiguous, or null
     const float* content;   // (heads, dim) contiguous, or null
     const float* table;     // (labels, heads) contiguous, or null
@@ -39,13 +42,14 @@ typedef struct {
     int32_t threads;
 } ls_problem;
 
-// Results are contiguous: out (queries, heads, dim) in the problem's dtype, lse (queries, heads) in float32.
+// Results are contiguous: out (queries, heads, value_dim) in the problem's dtype, lse (queries, heads) in float32.
 typedef struct {
     void* out;
     float* lse;
 } ls_result;
 
-// What the backward pass reads and writes. All gradients are float32 and contiguous; those of the terms are zero on entry.
+// What the backward pass reads and writes. All gradients are float32 and contiguous, with the heads of what they are gradients
+// of; those of the terms are zero on entry.
 typedef struct {
     const float* lse;       // (queries, heads)
     ls_view out, grad_out;  // in the problem's dtype
@@ -56,25 +60,36 @@ typedef struct {
 // The activations of a linear layer; GELU by the error function, and as it is approximated by tanh.
 enum { LS_IDENTITY, LS_GELU, LS_GELU_TANH, LS_RELU, LS_SILU };
 
-// A linear layer, y = act(x W' + bias) + plus, in float32. Rows have any stride, their elements are contiguous.
+// A linear layer, y = act(x W' + bias) * times + plus, in float32. Rows have any stride, their elements are contiguous.
 // `weights` (outputs, inputs) are contiguous: floats, or with `scales` (outputs) int8 from -127 to 127.
 typedef struct {
     const float* x;
     const void* weights;
-    const float *scales, *bias, *plus;  // or null
+    const float *scales, *bias, *times, *plus;  // or null; `times` and `plus` may be y
     float* y;
-    int64_t x_row, plus_row, y_row, rows, inputs, outputs;
+    int64_t x_row, times_row, plus_row, y_row, rows, inputs, outputs;
     int32_t act, threads;  // an activation below
 } ls_layer;
 
-// Layer normalization of rows of float32: rows have any stride, their elements are contiguous; x may be y.
+// Layer normalization of rows of float32: rows have any stride, their elements are contiguous; x may be y. Not `centered`, it
+// is RMS normalization: the mean is taken to be 0.
 typedef struct {
     const float *x, *weight, *bias;  // the bias or null
     float* y;
     int64_t x_row, y_row, rows, width;
     float eps;
-    int32_t threads;
+    int32_t centered, threads;
 } ls_norm;
+
+// Rotary positions: in each row and head of x, in place, element d and its partner d + dim / 2 are turned by the row's angle d.
+// Elements of a head are contiguous; cos and sin (rows, dim / 2) are, too. Negative `sign` turns back.
+typedef struct {
+    float* x;
+    const float *cos, *sin;
+    int64_t row, head, rows, heads, dim;
+    float sign;
+    int32_t threads;
+} ls_rotation;
 
 // For each passage p and query i the largest product of the query with a token of rows starts[p] .. ends[p]; -inf without rows.
 // A token is its int8 row times its scale. All arrays are contiguous.
@@ -97,6 +112,7 @@ int ls_forward(const ls_problem* problem, const ls_result* result, const char* t
 int ls_backward(const ls_problem* problem, const ls_gradient* gradient, const char* target);
 int ls_linear(const ls_layer* layer, const char* target);
 int ls_layer_norm(const ls_norm* norm, const char* target);
+int ls_rotate(const ls_rotation* rotation, const char* target);
 int ls_max_sim(const ls_max_sim_problem* problem, const char* target);
 // The targets of this build, the best first; null after the last.
 const char* ls_target_name(int number);

@@ -1,4 +1,15 @@
+LS_INLINE float mean_of(const float* x, int64_t width) {
+    vf sum[4] = {};
+    int64_t k = 0;
+    for (; k + 4 * L <= width; k += 4 * L)
+#pragma GCC unroll 4
+        for (int i = 0; i < 4; i++) sum[i] += load(x + k + i * L);
+    for (; k < width; k += L) sum[0] += load_some(x + k, width - k);
+    return sum_lanes((sum[0] + sum[1]) + (sum[2] + sum[3])) / float(width);
+}
+
 // y = (x - mean) / sqrt(variance + eps) * weight + bias for each row of x, which may be y. A row's bits depend on that row alone.
+// In RMS normalization the mean is 0.
 static void layer_norm(ls_norm_job* job, float*) {
     const ls_norm& p = *job->norm;
     const int64_t width = p.width;
@@ -6,15 +17,10 @@ static void layer_norm(ls_norm_job* job, float*) {
         for (int64_t r = unit * LS_NORM_ROWS; r < p.rows && r < (unit + 1) * LS_NORM_ROWS; r++) {
             const float* x = p.x + r * p.x_row;
             float* y = p.y + r * p.y_row;
-            vf sum[4] = {};
+            const float mean = p.centered ? mean_of(x, width) : 0.0f;
             int64_t k = 0;
-            for (; k + 4 * L <= width; k += 4 * L)
-#pragma GCC unroll 4
-                for (int i = 0; i < 4; i++) sum[i] += load(x + k + i * L);
-            for (; k < width; k += L) sum[0] += load_some(x + k, width - k);
-            const float mean = sum_lanes((sum[0] + sum[1]) + (sum[2] + sum[3])) / float(width);
             vf square[4] = {};
-            for (k = 0; k + 4 * L <= width; k += 4 * L)
+            for (; k + 4 * L <= width; k += 4 * L)
 #pragma GCC unroll 4
                 for (int i = 0; i < 4; i++) {
                     const vf d = load(x + k + i * L) - mean;

@@ -90,7 +90,7 @@ struct Arena {
     }
 };
 
-// Which slot holds which packed key tile. A new tile replaces the oldest one that the current query tile has not used.
+// Which slot holds which packed key tile of which key head. A new tile replaces the oldest one that the current query tile has not used.
 struct Slots {
     struct Tag {
         int64_t head, tile, user;

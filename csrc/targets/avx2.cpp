@@ -15,6 +15,7 @@ extern const ls_target ls_target_avx2 = {
     longspan::avx2::linear,
     longspan::avx2::quantize,
     longspan::avx2::layer_norm,
+    longspan::avx2::rotate,
     longspan::avx2::max_sim_scratch,
     longspan::avx2::max_sim,
 };

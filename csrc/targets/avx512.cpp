@@ -15,6 +15,7 @@ extern const ls_target ls_target_avx512 = {
     longspan::avx512::linear,
     longspan::avx512::quantize,
     longspan::avx512::layer_norm,
+    longspan::avx512::rotate,
     longspan::avx512::max_sim_scratch,
     longspan::avx512::max_sim,
 };

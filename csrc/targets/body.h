@@ -19,10 +19,12 @@ namespace longspan::LS_TARGET {
 #include "../pack-inl.h"
 #include "../tile-inl.h"
 #include "../labels-inl.h"
+#include "../softcap-inl.h"
 #include "../attend-inl.h"
 #include "../backward-inl.h"
 #include "../activations-inl.h"
 #include "../linear-inl.h"
 #include "../norm-inl.h"
+#include "../rotate-inl.h"
 #include "../max_sim-inl.h"
 }  // namespace longspan::LS_TARGET

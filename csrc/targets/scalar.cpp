@@ -15,6 +15,7 @@ extern const ls_target ls_target_scalar = {
     longspan::scalar::linear,
     longspan::scalar::quantize,
     longspan::scalar::layer_norm,
+    longspan::scalar::rotate,
     longspan::scalar::max_sim_scratch,
     longspan::scalar::max_sim,
 };

@@ -6,7 +6,7 @@ namespace stress {
 
 struct Case {
     Random random;
-    int heads, classes, queries, keys, dim, dtype, labels = 0;
+    int heads, key_heads, classes, queries, keys, dim, value_dim, dtype, labels = 0;
     bool huge;                 // scores far beyond what exp() can hold
     std::vector<Pairs> pairs;  // for each class
     Plan plan;
@@ -51,6 +51,9 @@ struct Case {
         } else if (kind < 8) {  // as when decoding
             queries = random.between(1, 17), keys = random.between(100, 300), dim = random.one_of({5, 8, 16, 32});
         }
+        value_dim = random.chance(60) ? dim : random.between(1, std::max(24, dim));
+        key_heads = heads;
+        if (random.chance(40)) heads *= random.between(2, 5);
         classes = heads == 0 ? random.between(0, 1) : random.between(1, std::min(heads, 3));
         for (int h = 0; h < heads; h++) plan.head_class.push_back(random.between(0, classes - 1));
         dtype = random.one_of<int>({LS_F32, LS_F32, LS_BF16, LS_F16});
@@ -90,23 +93,24 @@ struct Case {
 
     void choose_values() {
         double size = huge ? random.one_of({30.0, 1e3, dtype == LS_F16 ? 1e3 : 1e5}) : 1.0;
-        auto make = [&](int type, int64_t rows, int64_t columns, double factor, bool odd) {
-            Tensor t(type, rows, heads, columns, odd && random.chance(60) ? &random : nullptr);
+        auto make = [&](int type, int64_t rows, int64_t columns, double factor, bool odd, int of = -1) {
+            Tensor t(type, rows, of < 0 ? heads : of, columns, odd && random.chance(60) ? &random : nullptr);
             t.fill([&] { return random.chance(3) ? 0.0 : random.value() * factor; });
             return t;
         };
         q = make(dtype, queries, dim, size, true);
-        k = make(dtype, keys, dim, 1, true);
-        v = make(dtype, keys, dim, 1, true);
-        grad_out = make(dtype, queries, dim, 1, true);
+        k = make(dtype, keys, dim, 1, true, key_heads);
+        v = make(dtype, keys, value_dim, 1, true, key_heads);
+        grad_out = make(dtype, queries, value_dim, 1, true);
         if (random.chance(50)) grad_lse = make(LS_F32, queries, 1, 1, false);
         if (labels && random.chance(70)) relative = make(LS_F32, labels, dim, 1, false);
         if (!relative.memory.empty() && random.chance(50)) content = make(LS_F32, 1, dim, 1, false);
         if (labels && random.chance(60)) table = make(LS_F32, labels, 1, 1, false);
         if (!huge && random.chance(6)) poison();
         double usual = 1 / std::sqrt(double(dim)), scale = random.one_of({usual, usual, usual, 1.0 / dim, -0.3, 0.0});
+        double softcap = random.chance(25) && relative.memory.empty() ? random.one_of({0.5, 3.0, 30.0, 50.0}) : 0;
         double dropout = random.chance(75) ? 0 : random.one_of({0.1, 0.5, 0.9, 1.0});
-        problem = {plan.arrays(), q.view, k.view, v.view, dtype, dim, float(scale),
+        problem = {plan.arrays(), q.view, k.view, v.view, dtype, dim, value_dim, key_heads, float(scale), float(softcap),
                    relative.floats(), content.floats(), table.floats(), labels, dropout, random.bits(), 1};
     }
 

@@ -12,6 +12,7 @@ struct Door {
     int (*backward)(const ls_problem*, const ls_gradient*, const char*);
     int (*linear)(const ls_layer*, const char*);
     int (*layer_norm)(const ls_norm*, const char*);
+    int (*rotate)(const ls_rotation*, const char*);
     int (*max_sim)(const ls_max_sim_problem*, const char*);
 };
 

@@ -11,7 +11,7 @@ namespace stress {
 namespace {
 
 struct Case {
-    std::vector<float> x, weights, scales, bias, plus;
+    std::vector<float> x, weights, scales, bias, times, plus;
     std::vector<int8_t> bytes;
     ls_layer layer{};
     int64_t extra;  // between two rows of y
@@ -27,6 +27,7 @@ struct Case {
         layer.inputs = random.between(0, int(most));
         layer.outputs = random.between(1, 70);
         layer.x_row = layer.inputs + random.between(0, 3);
+        layer.times_row = layer.outputs + random.between(0, 3);
         layer.plus_row = layer.outputs + random.between(0, 3);
         extra = random.between(0, 3);
         layer.y_row = layer.outputs + extra;
@@ -40,6 +41,7 @@ struct Case {
             layer.scales = floats(scales, layer.outputs);
         }
         if (random.chance(70)) layer.bias = floats(bias, layer.outputs);
+        if (random.chance(30)) layer.times = floats(times, layer.rows * layer.times_row);
         if (random.chance(30)) layer.plus = floats(plus, layer.rows * layer.plus_row);
     }
 
@@ -66,7 +68,14 @@ struct Case {
             *error += largest / (fours ? 127.5 : steps) * 0.51 * 127 * std::fabs(scales[o]) * double(layer.inputs);
         }
         if (layer.act) sum = activated(sum), *error *= 1.2;
-        return layer.plus ? sum + layer.plus[r * layer.plus_row + o] : sum;
+        if (layer.times) {
+            const double by = layer.times[r * layer.times_row + o];
+            sum *= by, *error = *error * std::fabs(by) + 1e-6 * std::fabs(sum);
+        }
+        if (!layer.plus) return sum;
+        const double more = layer.plus[r * layer.plus_row + o];
+        *error += 1e-6 * std::fabs(more);
+        return sum + more;
     }
 };
 
@@ -92,6 +101,7 @@ const char* wrong(const Case& c, const Door& door) {
     if (layer.rows < 2) return nullptr;
     ls_layer last = layer;
     last.x += (layer.rows - 1) * layer.x_row;
+    if (last.times) last.times += (layer.rows - 1) * layer.times_row;
     if (last.plus) last.plus += (layer.rows - 1) * layer.plus_row;
     last.rows = 1;
     const std::vector<float> alone = run(last, door, 1);

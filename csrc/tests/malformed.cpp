@@ -35,6 +35,16 @@ bool drop_query(Case& c) {
 const Fault faults[] = {
     {"head size 0", [](Case& c) { return c.problem.dim = 0, true; }},
     {"head size 1025", [](Case& c) { return c.problem.dim = 1025, true; }},
+    {"values of size 0", [](Case& c) { return c.problem.value_dim = 0, true; }},
+    {"values of size 1025", [](Case& c) { return c.problem.value_dim = 1025, true; }},
+    {"softcap below 0", [](Case& c) { return c.problem.softcap = -1, true; }},
+    {"softcap NaN", [](Case& c) { return c.problem.softcap = NAN, true; }},
+    {"softcap without end", [](Case& c) { return c.problem.softcap = INFINITY, true; }},
+    {"softcap of nearly nothing", [](Case& c) { return c.problem.softcap = 1e-30f, true; }},
+    {"softcap with relative keys", [](Case& c) { return c.problem.softcap = 1, c.problem.relative != nullptr; }},
+    {"no key heads", [](Case& c) { return c.problem.key_heads = 0, true; }},
+    {"key heads below 0", [](Case& c) { return c.problem.key_heads = -1, true; }},
+    {"key heads that do not divide", [](Case& c) { return c.problem.key_heads = c.heads + 1, true; }},
     {"dtype -1", [](Case& c) { return c.problem.dtype = -1, true; }},
     {"dtype 3", [](Case& c) { return c.problem.dtype = 3, true; }},
     {"class below 0", [](Case& c) { return put(c.plan.head_class, 0, -1); }},
@@ -88,7 +98,7 @@ void spoil_at_random(Case& c) {
 }
 
 bool is_rich(const Case& c) {
-    return c.heads > 0 && !c.plan.k_rows.empty() && !c.plan.entries.empty() && c.queries * c.keys * c.dim < 40000;
+    return c.heads > 0 && !c.plan.k_rows.empty() && !c.plan.entries.empty() && c.queries * c.keys * (c.dim + c.value_dim) < 80000;
 }
 
 }  // namespace

@@ -41,12 +41,13 @@ struct Seen {
     int key;
     size_t label_row;             // row of the terms, for this head
     double score, delta, factor;  // delta: how far off the score may be; factor: what dropout makes of the probability
+    double slope, slope_error;    // of the softcap
 };
 
 // Both passes look at one query of one head at a time.
 struct Walk {
     const Case& c;
-    int n;
+    int n, m;  // head sizes of keys and of values
     Numbers q, k, v, relative, content, table;
     Sizes q_size, k_size, v_size, relative_size, content_size;
     double scale, unit;  // unit: the relative error of a sum of products
@@ -55,13 +56,15 @@ struct Walk {
     double worst;     // largest delta
 
     explicit Walk(const Case& c)
-        : c(c), n(c.dim), q(c.q.numbers()), k(c.k.numbers()), v(c.v.numbers()), relative(c.relative.numbers()),
-          content(c.content.numbers()), table(c.table.numbers()), q_size(q, n), k_size(k, n), v_size(v, n),
+        : c(c), n(c.dim), m(c.value_dim), q(c.q.numbers()), k(c.k.numbers()), v(c.v.numbers()), relative(c.relative.numbers()),
+          content(c.content.numbers()), table(c.table.numbers()), q_size(q, n), k_size(k, n), v_size(v, m),
           relative_size(relative, n), content_size(content, n), scale(c.problem.scale),
-          unit((8 + std::sqrt(double(std::max({c.dim, c.queries, c.keys})))) * 0x1p-24), shifted(c.dim) {}
+          unit((8 + std::sqrt(double(std::max({c.dim, c.value_dim, c.queries, c.keys})))) * 0x1p-24), shifted(c.dim) {}
 
     size_t row(int64_t r, int head) const { return size_t(r * c.heads + head); }
+    size_t key_row(int64_t r, int head) const { return size_t(r * c.key_heads + head * c.key_heads / c.heads); }
     const double* at(const Numbers& x, size_t row) const { return x.data() + row * n; }
+    const double* value_at(const Numbers& x, size_t row) const { return x.data() + row * m; }
 
     PLAIN void look(int head, int i) {
         seen.clear();
@@ -72,15 +75,23 @@ struct Walk {
         for (int j = 0; j < c.keys; j++) {
             const Pair& pair = c.pair(head, i, j);
             if (!pair.count) continue;
-            size_t key = row(j, head), label = row(pair.label, head);
-            double score = scale * dot(at(q, r), at(k, key), n) + std::log(pair.count);
-            double size = std::fabs(scale) * q_size.length[r] * k_size.length[key] + std::log(pair.count);
+            size_t key = key_row(j, head), label = row(pair.label, head);
+            double score = scale * dot(at(q, r), at(k, key), n);
+            double size = std::fabs(scale) * q_size.length[r] * k_size.length[key], slope = 1, slope_error = 0;
+            if (const double cap = c.problem.softcap) {
+                const double t = std::tanh(score / cap);
+                slope = 1 - t * t;
+                slope_error = std::min(1.0, slope * std::expm1(std::min(2 * unit * size / cap, 60.0)) + 4 * unit);
+                score = cap * t;
+                size = std::min(size, 2 * cap / unit) + std::fabs(score);
+            }
+            score += std::log(pair.count), size += std::log(pair.count);
             if (!relative.empty()) {
                 score += scale * dot(shifted.data(), at(relative, label), n);
                 size += std::fabs(scale) * shifted_length * relative_size.length[label];
             }
             if (!table.empty()) score += table[label], size += std::fabs(table[label]);
-            seen.push_back({j, label, score, unit * (1 + size), keep(head, i, j)});
+            seen.push_back({j, label, score, unit * (1 + size), keep(head, i, j), slope, slope_error});
             worst = std::max(worst, unit * (1 + size));
         }
     }
@@ -103,7 +114,7 @@ struct Walk {
 PLAIN ExpectedForward expect_forward(const Case& c) {
     Walk walk(c);
     int64_t rows = int64_t(c.queries) * c.heads;
-    ExpectedForward e{{rows, c.dim}, {rows, 1}};
+    ExpectedForward e{{rows, c.value_dim}, {rows, 1}};
     for (int head = 0; head < c.heads; head++)
         for (int i = 0; i < c.queries; i++) {
             walk.look(head, i);
@@ -116,11 +127,11 @@ PLAIN ExpectedForward expect_forward(const Case& c) {
             for (const Seen& s : walk.seen) {
                 double p = (std::exp(s.score - e.lse.value[r]) + TINY) * s.factor;
                 if (p == 0) {  // dropped: a NaN value may show or not
-                    if (std::isnan(walk.v_size.length[walk.row(s.key, head)])) e.out.error[r] = INFINITY;
+                    if (std::isnan(walk.v_size.length[walk.key_row(s.key, head)])) e.out.error[r] = INFINITY;
                     continue;
                 }
-                add(&e.out.value[r * c.dim], p, walk.at(walk.v, walk.row(s.key, head)), c.dim);
-                e.out.error[r] += p * walk.spread(s.delta) * walk.v_size.largest[walk.row(s.key, head)];
+                add(&e.out.value[r * c.value_dim], p, walk.value_at(walk.v, walk.key_row(s.key, head)), c.value_dim);
+                e.out.error[r] += p * walk.spread(s.delta) * walk.v_size.largest[walk.key_row(s.key, head)];
             }
         }
     return e;
@@ -128,31 +139,32 @@ PLAIN ExpectedForward expect_forward(const Case& c) {
 
 PLAIN ExpectedBackward expect_backward(const Case& c, const std::vector<char>& out, const std::vector<float>& lse) {
     Walk walk(c);
-    const int n = c.dim;
-    int64_t q_rows = int64_t(c.queries) * c.heads, k_rows = int64_t(c.keys) * c.heads, labels = int64_t(c.labels) * c.heads;
-    ExpectedBackward e{{q_rows, n}, {k_rows, n}, {k_rows, n}, {}, {}, {}};
+    const int n = c.dim, m = c.value_dim;
+    int64_t q_rows = int64_t(c.queries) * c.heads, k_rows = int64_t(c.keys) * c.key_heads, labels = int64_t(c.labels) * c.heads;
+    ExpectedBackward e{{q_rows, n}, {k_rows, n}, {k_rows, m}, {}, {}, {}};
     if (!walk.relative.empty()) e.drelative = {labels, n};
     if (!walk.content.empty()) e.dcontent = {c.heads, n};
     if (!walk.table.empty()) e.dtable = {labels, 1};
-    Numbers grad = c.grad_out.numbers(), grad_lse = c.grad_lse.numbers(), result(q_rows * n);
+    Numbers grad = c.grad_out.numbers(), grad_lse = c.grad_lse.numbers(), result(q_rows * m);
     for (size_t i = 0; i < result.size(); i++) result[i] = read(out.data(), int64_t(i), c.dtype);
-    Sizes grad_size(grad, n), result_size(result, n);
+    Sizes grad_size(grad, m), result_size(result, m);
     for (int head = 0; head < c.heads; head++)
         for (int i = 0; i < c.queries; i++) {
             walk.look(head, i);
             size_t r = walk.row(i, head);
-            const double *q = walk.at(walk.q, r), *g = walk.at(grad, r);
-            double delta = dot(g, walk.at(result, r), n) - (grad_lse.empty() ? 0 : grad_lse[r]);
+            const double *q = walk.at(walk.q, r), *g = walk.value_at(grad, r);
+            double delta = dot(g, walk.value_at(result, r), m) - (grad_lse.empty() ? 0 : grad_lse[r]);
             double delta_size = grad_size.length[r] * result_size.length[r] + (grad_lse.empty() ? 0 : std::fabs(grad_lse[r]));
             walk.worst += walk.unit * std::fabs(double(lse[r]));
             for (const Seen& s : walk.seen) {
-                size_t key = walk.row(s.key, head), label = s.label_row;
-                const double *k = walk.at(walk.k, key), *v = walk.at(walk.v, key);
+                size_t key = walk.key_row(s.key, head), label = s.label_row;
+                const double *k = walk.at(walk.k, key), *v = walk.value_at(walk.v, key);
                 double p = std::exp(s.score - double(lse[r])) + TINY, spread = walk.spread(s.delta);
-                double ds = p * (s.factor * dot(g, v, n) - delta);
+                double ds = p * (s.factor * dot(g, v, m) - delta);
                 double error = p * (s.factor * grad_size.length[r] * walk.v_size.length[key] + delta_size) * spread;
-                double weight = ds * walk.scale, off = error * std::fabs(walk.scale);
-                add(&e.dv.value[key * n], p * s.factor, g, n);
+                double weight = ds * s.slope * walk.scale;
+                double off = (error * s.slope + (std::fabs(ds) + error) * s.slope_error) * std::fabs(walk.scale);
+                add(&e.dv.value[key * m], p * s.factor, g, m);
                 e.dv.error[key] += p * s.factor * spread * grad_size.largest[r];
                 add(&e.dk.value[key * n], weight, q, n);
                 e.dk.error[key] += off * walk.q_size.largest[r];

@@ -15,8 +15,8 @@ struct Results {
     int code = 0;
 
     explicit Results(const Case& c)
-        : out(c.queries * c.heads * c.dim * bytes_of(c.dtype), char(0xff)), lse(c.queries * c.heads, NAN), dq(lse.size() * c.dim),
-          dk(c.keys * c.heads * c.dim), dv(dk.size()), drelative(c.relative.memory.size() / 4), dcontent(c.content.memory.size() / 4),
+        : out(c.queries * c.heads * c.value_dim * bytes_of(c.dtype), char(0xff)), lse(c.queries * c.heads, NAN), dq(lse.size() * c.dim),
+          dk(c.keys * c.key_heads * c.dim), dv(c.keys * c.key_heads * c.value_dim), drelative(c.relative.memory.size() / 4), dcontent(c.content.memory.size() / 4),
           dtable(c.table.memory.size() / 4) {}
 
     bool operator==(const Results& other) const {  // bit by bit
@@ -35,7 +35,7 @@ inline Results run(const Case& c, const Door& door, int threads) {
     std::thread([&] {
         ls_result result = {r.out.data(), r.lse.data()};
         r.code = door.forward(&problem, &result, door.target);
-        ls_view out = {r.out.data(), int64_t(c.heads) * c.dim, c.dim, 1};
+        ls_view out = {r.out.data(), int64_t(c.heads) * c.value_dim, c.value_dim, 1};
         ls_gradient gradient = {r.lse.data(), out, c.grad_out.view, c.grad_lse.floats(), r.dq.data(), r.dk.data(), r.dv.data(),
                                 floats(r.drelative), floats(r.dcontent), floats(r.dtable)};
         r.code |= door.backward(&problem, &gradient, door.target);

@@ -8,6 +8,7 @@
 #include "malformed.h"
 #include "max_sim.h"
 #include "norm.h"
+#include "rotate.h"
 #include "oracle.h"
 #include "run.h"
 #include "words.h"
@@ -83,7 +84,7 @@ int main(int argc, char** argv) {
     for (const stress::Door& door : doors) std::printf("target %s\n", door.name);
     long failed = !stress::test_workers(), accepted = argc > 2 ? 0 : stress::test_malformed(doors);
     for (uint64_t seed = first; seed < first + uint64_t(cases); seed++)
-        failed += !(stress::test(seed, doors) & stress::test_linear(seed, doors) & stress::test_norm(seed, doors) & stress::test_max_sim(seed, doors) & stress::test_words(seed));
+        failed += !(stress::test(seed, doors) & stress::test_linear(seed, doors) & stress::test_norm(seed, doors) & stress::test_rotate(seed, doors) & stress::test_max_sim(seed, doors) & stress::test_words(seed));
     std::printf("%ld passed, %ld failed\n", cases - failed, failed + accepted);
     return failed + accepted != 0;
 }

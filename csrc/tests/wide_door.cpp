@@ -7,6 +7,7 @@
 #define ls_backward ls_wide_backward
 #define ls_linear ls_wide_linear
 #define ls_layer_norm ls_wide_layer_norm
+#define ls_rotate ls_wide_rotate
 #define ls_max_sim ls_wide_max_sim
 #define ls_target_name ls_wide_name
 #define ls_target_supported ls_wide_supported

@@ -6,8 +6,9 @@ def forward(
     k: Sequence[int],
     v: Sequence[int],
     dtype: int,
-    dim: int,
+    sizes: Sequence[int],
     scale: float,
+    softcap: float,
     terms: Sequence[int],
     dropout: float,
     seed: int,
@@ -23,8 +24,9 @@ def backward(
     k: Sequence[int],
     v: Sequence[int],
     dtype: int,
-    dim: int,
+    sizes: Sequence[int],
     scale: float,
+    softcap: float,
     terms: Sequence[int],
     dropout: float,
     seed: int,
@@ -41,7 +43,10 @@ def linear(
     addresses: Sequence[int], sizes: Sequence[int], act: int, threads: int, target: str, /
 ) -> None: ...
 def layer_norm(
-    addresses: Sequence[int], sizes: Sequence[int], eps: float, threads: int, target: str, /
+    addresses: Sequence[int], sizes: Sequence[int], eps: float, centered: bool, threads: int, target: str, /
+) -> None: ...
+def rotate(
+    addresses: Sequence[int], sizes: Sequence[int], sign: float, threads: int, target: str, /
 ) -> None: ...
 def max_sim(addresses: Sequence[int], sizes: Sequence[int], threads: int, target: str, /) -> None: ...
 def abi_version() -> int: ...

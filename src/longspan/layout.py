@@ -8,6 +8,7 @@ from hashlib import blake2b
 import numpy as np
 import numpy.typing as npt
 
+from longspan import html
 from longspan.errors import FARTHEST, InputError, bad, whole
 from longspan.shapes import BoolArray, IntArray
 from longspan.site import Site as Site
@@ -199,6 +200,13 @@ class Layout:
 
     def __hash__(self) -> int:
         return hash(self.digest)
+
+    def _repr_html_(self) -> str:
+        shown = range(min(self.documents, html.MOST_BARS))
+        marked = self.sites[self.marked_rows]
+        return html.bars(
+            repr(self), self.lengths.tolist(), [marked.position[marked.document == d].tolist() for d in shown]
+        )
 
     def __repr__(self) -> str:
         shown = [str(n) for n in self.lengths[:4]] + (["..."] if self.documents > 5 else [])

@@ -15,13 +15,15 @@ from torch import Tensor
 from longspan.errors import InputError, bad
 from longspan.shapes import Matrix
 
-ABI = 6
+ABI = 9
 LARGEST_HEAD = 1024
+SOFTCAPS = 1e-20, 1e20
+"""What can be divided by and multiplied with in float32."""
 DTYPES = {torch.float32: 0, torch.bfloat16: 1, torch.float16: 2}
 
 View = tuple[int, ...]
 """Address and strides of a tensor, and how many elements lie there."""
-Arguments = tuple[list[int], View, View, View, int, int, float, list[int], float, int, int, str]
+Arguments = tuple[list[int], View, View, View, int, list[int], float, float, list[int], float, int, int, str]
 
 _target: ContextVar[str] = ContextVar("longspan_target", default="")  # empty: the best this CPU can run
 
@@ -82,6 +84,7 @@ def arguments(
     terms: Sequence[Tensor | None],
     dropout: float,
     seed: Tensor | None,
+    softcap: float | None,
 ) -> Arguments:
     """What the core's `forward` and `backward` both begin with.
 
@@ -96,8 +99,9 @@ def arguments(
         view(k),
         view(v),
         DTYPES[q.dtype],
-        q.size(2),
+        [k.size(1), q.size(2), v.size(2)],
         scale,
+        softcap or 0.0,
         [*(address(x) for x in terms), 0 if labelled is None else labelled.size(0)],
         dropout,
         0 if seed is None else int(seed) & (2**64 - 1),
@@ -112,24 +116,27 @@ def linear(
     bias: Tensor | None,
     *,
     scales: Tensor | None,
+    times: Tensor | None = None,
     plus: Tensor | None,
     act: int,
     into: Tensor,
 ) -> None:
-    """into = act(x weight' + bias) + plus, where `act` is a number of csrc/longspan.h.
+    """into = act(x weight' + bias) * times + plus, where `act` is a number of csrc/longspan.h.
 
     With `scales` the weights are int8, times the scale of their row. Rows of float32, elements of a row side
-    by side; `weight` contiguous.
+    by side; `weight` contiguous. `times` and `plus` may be `into`.
     """
-    _check_linear(x, weight, bias, scales, plus, into)
-    addresses = [0 if t is None else t.data_ptr() for t in (x, weight, scales, bias, plus, into)]
-    strides = [0 if t is None else t.stride(0) for t in (x, plus, into)]
+    _check_linear(x, weight, bias, scales, times, plus, into)
+    addresses = [0 if t is None else t.data_ptr() for t in (x, weight, scales, bias, times, plus, into)]
+    strides = [0 if t is None else t.stride(0) for t in (x, times, plus, into)]
     sizes = [*strides, x.size(0), weight.size(1), weight.size(0)]
     load().linear(addresses, sizes, act, torch.get_num_threads(), _target.get())
 
 
-def layer_norm(x: Tensor, weight: Tensor, bias: Tensor, eps: float, *, into: Tensor) -> None:
-    """into = the rows of x, normalized; `into` may be x.
+def layer_norm(
+    x: Tensor, weight: Tensor, bias: Tensor | None, eps: float, *, centered: bool = True, into: Tensor
+) -> None:
+    """into = the rows of x, normalized; `into` may be x. Not `centered`, their mean is taken to be 0 (RMS).
 
     Rows of float32, elements of a row side by side.
     """
@@ -140,18 +147,47 @@ def layer_norm(x: Tensor, weight: Tensor, bias: Tensor, eps: float, *, into: Ten
         ("bias", bias, width),
         ("into", into, rows),
     ):
-        if x.dim() != 2 or not _are_rows(given, shape):
+        if given is not None and (x.dim() != 2 or not _are_rows(given, shape)):
             raise _unreadable(name, given, shape)
     if len(x) > 1 and into.stride(0) < x.size(1):
         raise _unreadable("into", into, rows)
-    addresses = [t.data_ptr() for t in (x, weight, bias, into)]
+    addresses = [0 if t is None else t.data_ptr() for t in (x, weight, bias, into)]
     sizes = [x.stride(0), into.stride(0), x.size(0), x.size(1)]
-    load().layer_norm(addresses, sizes, eps, torch.get_num_threads(), _target.get())
+    load().layer_norm(addresses, sizes, eps, centered, torch.get_num_threads(), _target.get())
+
+
+def rotate(x: Tensor, cos: Tensor, sin: Tensor, *, back: bool = False) -> None:
+    """Turn the halves of each head of x (N, H, D) by the angles of its row, in place; or turn them `back`.
+
+    Float32; elements of a head side by side, rows apart from each other; cos and sin (N, D / 2) contiguous.
+    """
+    rows, heads, size = x.shape
+    table = (rows, size // 2)
+    for name, given in (("cos", cos), ("sin", sin)):
+        if size % 2 or not _are_rows(given, table) or not given.is_contiguous():
+            raise _unreadable(name, given, table)
+    apart = (heads <= 1 or x.stride(1) >= size) and (
+        rows <= 1 or x.stride(0) >= (heads - 1) * x.stride(1) + size
+    )
+    if not _are_rows(x, (rows, heads, size)) or not apart:
+        raise _unreadable("x", x, (rows, heads, size))
+    addresses, sizes = [t.data_ptr() for t in (x, cos, sin)], [x.stride(0), x.stride(1), rows, heads, size]
+    load().rotate(addresses, sizes, -1.0 if back else 1.0, torch.get_num_threads(), _target.get())
 
 
 def reads(x: Tensor) -> bool:
     """Whether the core may be given the address of a tensor: not in a graph that torch compiles or traces."""
-    return type(x) is Tensor and x.device.type == "cpu" and not torch.compiler.is_compiling()
+    return type(x) is Tensor and x.device.type == "cpu" and not in_a_graph()
+
+
+def in_a_graph() -> bool:
+    """Whether operations are recorded rather than done."""
+    return torch.compiler.is_compiling() or is_traced()
+
+
+def is_traced() -> bool:
+    """Whether torch records operations on tensors that are there, as its exporter to ONNX does."""
+    return torch._C._get_tracing_state() is not None
 
 
 def max_sim(
@@ -204,7 +240,13 @@ def held(x: Tensor) -> int:
 
 
 def _check_linear(
-    x: Tensor, weight: Tensor, bias: Tensor | None, scales: Tensor | None, plus: Tensor | None, into: Tensor
+    x: Tensor,
+    weight: Tensor,
+    bias: Tensor | None,
+    scales: Tensor | None,
+    times: Tensor | None,
+    plus: Tensor | None,
+    into: Tensor,
 ) -> None:
     """Refuse what would lead the kernel outside of its tensors."""
     stored = torch.float32 if scales is None else torch.int8
@@ -219,8 +261,9 @@ def _check_linear(
         raise _unreadable("into", into, rows)
     if bias is not None and not _are_rows(bias, width):
         raise _unreadable("bias", bias, width)
-    if plus is not None and not _are_rows(plus, rows):
-        raise _unreadable("plus", plus, rows)
+    for name, other in (("times", times), ("plus", plus)):
+        if other is not None and not _are_rows(other, rows):
+            raise _unreadable(name, other, rows)
     if scales is not None and not _are_rows(scales, width):
         raise _unreadable("scales", scales, width)
 

@@ -10,12 +10,14 @@ from longspan.engine import reference
 from longspan.engine.backends import select
 from longspan.engine.backends.base import Problem, arithmetic
 from longspan.engine.backends.dense import decode
-from longspan.engine.checks import check_like, check_tensors
+from longspan.engine.checks import check_groups, check_like, check_softcap, check_tensors
 from longspan.engine.dropout import Dropout
 from longspan.engine.operators import attend, direct
 from longspan.engine.packed import PackedPlan
+from longspan.engine.plain import present
 from longspan.engine.plan import Plan, PlanArrays
 from longspan.engine.terms import RelativeKeys, ScoreTable, Term
+from longspan.engine.watch import tell
 from longspan.errors import InputError, bad
 
 AnyPlan = Plan | PackedPlan
@@ -41,6 +43,7 @@ def attention(
     *,
     scale: float | None = ...,
     terms: Iterable[Term] = ...,
+    softcap: float | None = ...,
     dropout: Dropout | None = ...,
     return_lse: Literal[False] = ...,
     backend: str | None = ...,
@@ -56,6 +59,7 @@ def attention(
     *,
     scale: float | None = ...,
     terms: Iterable[Term] = ...,
+    softcap: float | None = ...,
     dropout: Dropout | None = ...,
     return_lse: Literal[True],
     backend: str | None = ...,
@@ -70,15 +74,22 @@ def attention(
     *,
     scale: float | None = None,
     terms: Iterable[Term] = (),
+    softcap: float | None = None,
     dropout: Dropout | None = None,
     return_lse: bool = False,
     backend: str | None = None,
 ) -> Tensor | tuple[Tensor, Tensor]:
-    """Softmax attention over the pairs of a plan: q (N, H, D), k and v (K, H, D), any strides, to (N, H, D).
+    """Softmax attention over the pairs of a plan: q (N, H, D), k (K, G, D), v (K, G, Dv) to (N, H, Dv).
 
-    score = scale * (q . k + (q + content) . relative[label]) + table[label] + log m, where m counts the pair
-    and `scale` is D ** -0.5 if not given. A row with nothing to see is 0. With `return_lse` the result is
-    (out, lse): lse is the log-sum-exp of each row's scores, (N, H), which `merge` takes.
+    G divides H, which is the plan's: query head h reads head h // (H / G) of k and v. With G = H each head
+    has keys of its own (multi-head attention), with G = 1 all share them (multi-query), else groups do
+    (grouped-query). Strides may be any.
+
+    score = cap(scale * (q . k + (q + content) . relative[label])) + table[label] + log m, where m counts the
+    pair and `scale` is D ** -0.5 if not given. With a `softcap` cap(x) = softcap * tanh(x / softcap) keeps
+    scores between -softcap and softcap (Gemma 2, §2); without, it is x. A row with nothing to see is 0. With
+    `return_lse` the result is (out, lse): lse is the log-sum-exp of each row's scores, (N, H), which `merge`
+    takes.
 
     >>> import longspan as ls
     >>> plan = ls.plan(ls.patterns.Window(1), ls.Layout.packed([4]), heads=2)
@@ -92,16 +103,24 @@ def attention(
     else:
         arrays = _arrays(plan, q)
         _check_rows(q, k, arrays)
-    if v.shape != k.shape:
-        raise bad("v", f"of shape {tuple(k.shape)} like `k`", tuple(v.shape))
+    if v.shape[:2] != k.shape[:2]:
+        raise bad("v", f"of shape ({k.shape[0]}, {k.shape[1]}, Dv) like `k`", tuple(v.shape))
+    if v.shape[2] < 1:
+        raise bad("v", "of head size at least 1", v.shape[2])
+    if softcap is not None:
+        check_softcap(softcap)
     relative, content, table = _take_terms(terms, plan, q) if terms else (None, None, None)
     if plan.shares_keys and torch.is_grad_enabled() and any(x.requires_grad for x in (q, k, v)):
         raise InputError(
             "`plan` must not be one of gathered rows where gradients are needed, but is. Use torch.no_grad()."
         )
+    tell(q, k, plan, scale=scale, terms=terms, softcap=softcap, partial=return_lse)
     p, seed = (0.0, None) if dropout is None or not dropout.p else (dropout.p, dropout.counter(q.device))
-    problem = Problem(q, k, v, arrays, _scale(scale, q), relative, content, table, p, seed)
-    if direct(problem):
+    problem = Problem(q, k, v, arrays, _scale(scale, q), relative, content, table, p, seed, softcap)
+    plain = present()
+    if plain is not None and isinstance(plan, Plan):
+        out, lse = plain.attend(problem, plan)
+    elif direct(problem):
         out, lse = select(problem, backend).forward(problem)
     else:
         out, lse = attend(problem, backend)
@@ -116,6 +135,7 @@ def attention_weights(
     *,
     scale: float | None = None,
     terms: Iterable[Term] = (),
+    softcap: float | None = None,
 ) -> Weights:
     """The probabilities of some query rows, without dropout, and the keys they belong to; differentiable.
 
@@ -129,6 +149,8 @@ def attention_weights(
     check_tensors(q, k, k)
     arrays = _arrays(plan, q)
     _check_rows(q, k, arrays)
+    if softcap is not None:
+        check_softcap(softcap)
     distinct, inverse = _row_numbers(rows, q).unique(return_inverse=True)
     count, label = decode(arrays, distinct)
     count = count[arrays.head_class]  # (C, R, K) -> (H, R, K)
@@ -137,7 +159,7 @@ def attention_weights(
     tensors = _take_terms(terms, plan, q) if terms else (None, None, None)
     relative, content, table = (x if x is None else x.to(dtype) for x in tensors)
     queries, keys, factor = q[distinct].to(dtype), k.to(dtype), _scale(scale, q)
-    score = reference.scores(queries, keys, count, factor, label, relative, content, table)
+    score = reference.scores(queries, keys, count, factor, label, relative, content, table, softcap)
     probability, _ = reference.softmax(score)
     visible = count > 0
     width = int(visible.sum(-1).max()) if visible.numel() else 0
@@ -169,8 +191,9 @@ def _check_rows(q: Tensor, k: Tensor, arrays: PlanArrays) -> None:
         raise bad("q", f"of {planned} heads like the plan", heads, "Make a plan with heads=...")
     if size < 1:
         raise bad("q", "of head size at least 1", size)
-    if k.shape[1] != heads or k.shape[2] != size:
-        raise bad("k", f"of shape (K, {heads}, {size}) like `q`", tuple(k.shape))
+    check_groups(heads, k.shape[1])
+    if k.shape[2] != size:
+        raise bad("k", f"of head size {size} like `q`", k.shape[2])
 
 
 def _scale(scale: float | None, q: Tensor) -> float:

@@ -1,5 +1,7 @@
 """What attention may be given. An operator can be called with any tensors, so nothing is taken on trust."""
 
+from math import inf
+
 import torch
 from torch import Tensor
 
@@ -30,18 +32,35 @@ def check_like(name: str, x: Tensor, q: Tensor) -> None:
         raise bad(name, f"on {q.device} like `q`", str(x.device), f"Use {name}.to(q.device).")
 
 
+def check_groups(heads: int, key_heads: int) -> None:
+    """Raises unless the query heads fall evenly to the key heads."""
+    if heads % key_heads if key_heads else heads:
+        raise bad("k", f"of heads that divide the {heads} of `q`", key_heads)
+
+
+def check_softcap(softcap: float) -> None:
+    """Raises unless scores can be capped by it."""
+    if not isinstance(softcap, (int, float)) or not 0 < softcap < inf:
+        raise bad("softcap", "a number above 0", softcap, "Leave it out for no cap.")
+
+
 def check_problem(problem: Problem) -> None:
     """Raises unless shapes, dtypes and devices fit together; what the plan's arrays say is not looked at."""
     check_tensors(problem.q, problem.k, problem.v)
-    (rows, heads, size), keys = problem.q.shape, problem.k.shape[0]
+    (rows, heads, size), (keys, key_heads, _) = problem.q.shape, problem.k.shape
     if size < 1:
         raise bad("q", "of head size at least 1", size)
+    check_groups(heads, key_heads)
+    if problem.v.shape[2] < 1:
+        raise bad("v", "of head size at least 1", problem.v.shape[2])
+    if problem.softcap is not None:
+        check_softcap(problem.softcap)
     problem.arrays.check(rows, keys, heads)
     check_devices(problem)
     labels = next((len(x) for x in (problem.relative, problem.table) if x is not None), 0)
     shapes = {
-        "k": (keys, heads, size),
-        "v": (keys, heads, size),
+        "k": (keys, key_heads, size),
+        "v": (keys, key_heads, problem.v.shape[2]),
         "relative": (labels, heads, size),
         "content": (heads, size),
         "table": (labels, heads),
@@ -70,14 +89,14 @@ def check_results(
     problem: Problem, out: Tensor, lse: Tensor, grad_out: Tensor, grad_lse: Tensor | None
 ) -> None:
     """Raises unless these are results of `problem` and gradients of such results."""
-    shape = problem.q.shape
+    shape = (*problem.q.shape[:2], problem.v.shape[2])
     for name, x in (("out", out), ("grad_out", grad_out)):
-        _check_shape(name, x, tuple(shape))
+        _check_shape(name, x, shape)
         check_like(name, x, problem.q)
     dtype = arithmetic(problem.q.dtype)
     for name, row in (("lse", lse), ("grad_lse", grad_lse)):
         if row is not None:
-            _check_shape(name, row, tuple(shape[:2]))
+            _check_shape(name, row, shape[:2])
             if row.dtype != dtype:
                 raise bad(name, f"{dtype} like the arithmetic", row.dtype, f"Use {name}.to({dtype}).")
     check_devices(problem, lse=lse, grad_lse=grad_lse)

@@ -15,7 +15,7 @@ from longspan.errors import BackendError, bad
 
 _PROBLEM = (
     "Tensor q, Tensor k, Tensor v, Tensor[] plan, float scale, Tensor? relative, Tensor? content, "
-    "Tensor? table, float dropout, Tensor? seed, str backend"
+    "Tensor? table, float dropout, Tensor? seed, float? softcap, str backend"
 )
 _LIBRARY = torch.library.Library("longspan", "DEF")
 _LIBRARY.define(f"attend({_PROBLEM}) -> (Tensor, Tensor)")
@@ -110,23 +110,24 @@ class _Attend(torch.autograd.Function):
     @staticmethod
     def backward(ctx: Any, grad_out: Tensor | None, grad_lse: Tensor | None) -> tuple[Tensor | None, ...]:
         out, lse, q, k, v, relative, content, table, seed, *plan = ctx.saved_tensors
-        scale, dropout, backend = ctx.numbers
+        scale, dropout, softcap, backend = ctx.numbers
         if grad_out is None:
             grad_out = torch.zeros_like(out)
-        arguments = (q, k, v, plan, scale, relative, content, table, dropout, seed, backend)
+        terms = relative, content, table
+        arguments = (q, k, v, plan, scale, *terms, dropout, seed, softcap, backend)
         direct = not torch.is_grad_enabled() and not torch.compiler.is_compiling() and _alone((q, grad_out))
         call = _backward if direct else torch.ops.longspan.attend_backward
         gradients = iter(call(grad_out, grad_lse, out, lse, *arguments))
         dq, dk, dv = next(gradients), next(gradients), next(gradients)
-        terms = [None if x is None else next(gradients) for x in (relative, content, table)]
-        return dq, dk, dv, None, None, *terms, None, None, None
+        of_terms = [None if x is None else next(gradients) for x in terms]
+        return dq, dk, dv, None, None, *of_terms, None, None, None, None
 
 
 def _save(ctx: Any, inputs: Arguments, output: tuple[Tensor, Tensor]) -> None:
     """Keep what backward needs."""
-    q, k, v, plan, scale, relative, content, table, dropout, seed, backend = inputs
+    q, k, v, plan, scale, relative, content, table, dropout, seed, softcap, backend = inputs
     ctx.save_for_backward(*output, q, k, v, relative, content, table, seed, *plan)  # SAVED and the plan
-    ctx.numbers = scale, dropout, backend
+    ctx.numbers = scale, dropout, softcap, backend
     ctx.set_materialize_grads(False)
 
 
@@ -149,11 +150,11 @@ def _traced(arguments: Arguments) -> Problem:
 
 
 def _fake_forward(*arguments: Any) -> tuple[Tensor, Tensor]:
-    """Shapes only, which are what q has; called for tensors of the device "meta" too."""
+    """Shapes only, those of q with the head size of v; called for tensors of the device "meta" too."""
     problem = _traced(arguments)
     check_devices(problem)
     q = problem.q
-    return q.new_empty(q.shape), q.new_empty(q.shape[:2], dtype=arithmetic(q.dtype))
+    return q.new_empty(*q.shape[:2], problem.v.shape[2]), q.new_empty(q.shape[:2], dtype=arithmetic(q.dtype))
 
 
 def _fake_backward(

@@ -16,6 +16,7 @@ from longspan.engine.explain import explain
 from longspan.engine.labels import Labels
 from longspan.engine.tiling import TILE
 from longspan.errors import InputError, bad, whole
+from longspan.html import table
 from longspan.layout import Layout
 from longspan.patterns.base import Pattern
 from longspan.shapes import BoolArray, IntArray
@@ -189,6 +190,18 @@ class Plan:
         pairs = np.where(mask < 0, rows[tile] * keys[key], upto[mask, rows[tile]])
         heads = np.bincount(a.head_class.numpy())  # of each class
         return int(np.sum(pairs * np.repeat(heads, np.diff(a.class_start.numpy()))[tile]))
+
+    def _repr_html_(self) -> str:
+        keys = "" if self.keys == self.queries else f" × {self.keys.size:,}"
+        share = self.pairs_allowed / max(self.pairs_dense, 1)
+        facts = [
+            ("pattern", self.pattern),
+            ("rows", f"{self.queries.size:,}{keys}"),
+            ("heads", self.heads),
+            ("pairs", f"{self.pairs_allowed:,}, {share:.1%} of those of full attention"),
+            ("memory", f"{self.arrays.nbytes / 2**10:,.0f} KB"),
+        ]
+        return table("Plan", facts)
 
     def __repr__(self) -> str:
         keys = "" if self.keys == self.queries else f" x {self.keys.size}"

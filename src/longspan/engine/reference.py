@@ -15,6 +15,27 @@ def keep_matrix(
     return kept(row[:, :, None], key_hash(k_position), p).to(q.dtype) / (1 - p)
 
 
+def per_query_head(x: Tensor, heads: int) -> Tensor:
+    """Keys or values as the query heads read them, head h those of h // (H / G): (K, G, D) -> (K, H, D)."""
+    return x if x.shape[1] == heads else x.repeat_interleave(heads // x.shape[1], 1)
+
+
+def products(
+    q: Tensor,
+    k: Tensor,
+    scale: float,
+    label: Tensor | None = None,
+    relative: Tensor | None = None,
+    content: Tensor | None = None,
+) -> Tensor:
+    """Scaled products of queries with keys and relative keys: (N, H, D), (K, G, D) -> (H, N, K)."""
+    product = torch.einsum("nhd,khd->hnk", q, per_query_head(k, q.shape[1])) * scale
+    if relative is None or label is None:
+        return product
+    query = q if content is None else q + content
+    return product + (torch.einsum("nhd,lhd->hnl", query, relative) * scale).gather(2, label)
+
+
 def scores(
     q: Tensor,
     k: Tensor,
@@ -24,12 +45,12 @@ def scores(
     relative: Tensor | None = None,
     content: Tensor | None = None,
     table: Tensor | None = None,
+    softcap: float | None = None,
 ) -> Tensor:
-    """Scores with every term, -inf where count is 0: (N, H, D), (K, H, D) -> (H, N, K)."""
-    score = torch.einsum("nhd,khd->hnk", q, k) * scale
-    if relative is not None and label is not None:
-        query = q if content is None else q + content
-        score = score + (torch.einsum("nhd,lhd->hnl", query, relative) * scale).gather(2, label)
+    """Scores with every term, -inf where count is 0: (N, H, D), (K, G, D) -> (H, N, K)."""
+    score = products(q, k, scale, label, relative, content)
+    if softcap is not None:
+        score = softcap * (score / softcap).tanh()
     if table is not None and label is not None:
         score = score + table.T[:, None].expand(-1, q.shape[0], -1).gather(2, label)
     return torch.where(count > 0, score + count.clamp(min=1).to(score.dtype).log(), -torch.inf)
@@ -46,8 +67,9 @@ def softmax(score: Tensor) -> tuple[Tensor, Tensor]:
 
 
 def weigh(probability: Tensor, v: Tensor, keep: Tensor | None) -> Tensor:
-    """Sums of weighted values: (H, N, K), (K, H, D) -> (N, H, D). NaN and inf reach only who sees them."""
+    """Sums of weighted values: (H, N, K), (K, G, D) -> (N, H, D). NaN and inf reach only who sees them."""
     weight = probability if keep is None else probability * keep
+    v = per_query_head(v, len(probability))
     nonfinite = ~v.isfinite()
     if not nonfinite.any():
         return torch.einsum("hnk,khd->nhd", weight, v)

@@ -29,7 +29,7 @@ class RelativeKeys:
 
 @dataclass(frozen=True, eq=False)
 class ScoreTable:
-    """Adds table[label] to a pair's score, unscaled: ALiBi, T5's buckets, Adaptive Span.
+    """Adds table[label] to a pair's score, unscaled and uncapped: ALiBi, T5's buckets, Adaptive Span.
 
     >>> import torch
     >>> ScoreTable(torch.zeros(9, 2)).table.shape

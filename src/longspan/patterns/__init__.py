@@ -13,6 +13,7 @@ from longspan.patterns.marks import FromGlobal, FromLocal, GlobalTokens, ToGloba
 from longspan.patterns.random_blocks import RandomBlocks
 from longspan.patterns.same_tag import SameTag
 from longspan.patterns.sparse_transformer import Fixed, Strided
+from longspan.patterns.to_untagged import ToUntagged
 from longspan.patterns.window import Window
 
 __all__ = [
@@ -35,6 +36,7 @@ __all__ = [
     "Strided",
     "Sum",
     "ToGlobal",
+    "ToUntagged",
     "Union",
     "Window",
     "gallery",

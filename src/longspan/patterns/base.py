@@ -13,7 +13,7 @@ import numpy as np
 
 from longspan.errors import FARTHEST, InputError, bad
 from longspan.layout import Layout, Site
-from longspan.patterns.draw import draw
+from longspan.patterns.draw import draw, draw_html
 from longspan.shapes import BoolArray, IntArray
 
 
@@ -163,7 +163,7 @@ class Pattern:
         """The parts with a color each in a picture: as written, and as the whole pattern restricts them."""
         return [(self, self)]
 
-    draw = draw
+    draw, _repr_html_ = draw, draw_html
 
     def __or__(self, other: "Pattern") -> "Pattern":
         """The larger count: what either allows."""

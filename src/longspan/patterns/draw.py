@@ -1,12 +1,13 @@
 """Pictures of patterns, as text or SVG: rows are queries, columns are keys."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from textwrap import wrap
 from typing import TYPE_CHECKING
 
 import numpy as np
 
 from longspan.errors import bad
+from longspan.html import image
 from longspan.layout import Layout
 from longspan.patterns.figure import CELLS, EDGE, figure, width_of
 from longspan.patterns.panel import MOST_PANELS, Panel, Source, head_groups, panel
@@ -17,6 +18,8 @@ if TYPE_CHECKING:
 
 _SHADES = "░▒▓"
 _TEXT_CELLS = 64
+_LONGEST = 512
+"""The most tokens that are drawn unasked."""
 
 
 def draw(
@@ -55,6 +58,25 @@ def draw(
     lines = [line for drawn in panels for line in ([drawn.title] if titled else []) + panel_lines(drawn)]
     rest = [f"(and {left_out} more that are not drawn)"] * bool(left_out)
     return "\n".join([repr(pattern), *lines, *rest])
+
+
+def draw_html(pattern: "Pattern") -> str:
+    """The picture for a notebook: one document with a marked token, long enough to show the pattern.
+
+    It is short enough to be there at once, so what only long documents have is not seen.
+    """
+    size = min(max(4 * max(_numbers(pattern.to_json()), default=0), _TEXT_CELLS), _LONGEST)
+    layout = Layout.packed([size], marked=[[0]])
+    return image(draw(pattern, layout, style="svg"), repr(pattern))
+
+
+def _numbers(value: object) -> Iterator[int]:
+    """The whole numbers of a pattern's fields."""
+    if isinstance(value, int) and not isinstance(value, bool):
+        yield value
+    elif isinstance(value, dict | list | tuple):
+        for part in value.values() if isinstance(value, dict) else value:
+            yield from _numbers(part)
 
 
 def panel_lines(panel: Panel) -> list[str]:

@@ -12,11 +12,14 @@ DTYPES = (torch.float32, torch.bfloat16, torch.float16, torch.float64)
 
 
 class Problem(NamedTuple):
-    """One attention: score = scale * (q . k + (q + content) . relative[label]) + table[label] + log m."""
+    """One attention: score = cap(scale * (q . k + (q + content) . relative[label])) + table[label] + log m.
+
+    cap(x) is softcap * tanh(x / softcap), or x without a softcap.
+    """
 
     q: Tensor  # (N, H, D)
-    k: Tensor  # (K, H, D)
-    v: Tensor  # (K, H, D)
+    k: Tensor  # (K, G, D), where G divides H: query head h reads key head h // (H / G)
+    v: Tensor  # (K, G, Dv)
     arrays: "PlanArrays"
     scale: float
     relative: Tensor | None = None  # (L, H, D)
@@ -24,6 +27,7 @@ class Problem(NamedTuple):
     table: Tensor | None = None  # (L, H)
     dropout: float = 0.0
     seed: Tensor | None = None  # int64 scalar, present whenever dropout > 0
+    softcap: float | None = None
 
 
 class Gradients(NamedTuple):
@@ -51,7 +55,7 @@ class Backend(Protocol):
         """Why it cannot solve this problem; empty if it can."""
 
     def forward(self, problem: Problem) -> tuple[Tensor, Tensor]:
-        """out (N, H, D) in the dtype of q, contiguous, and lse (N, H) in the dtype of the arithmetic."""
+        """out (N, H, Dv) in the dtype of q, contiguous, and lse (N, H) in the dtype of the arithmetic."""
 
     def backward(
         self, problem: Problem, out: Tensor, lse: Tensor, grad_out: Tensor, grad_lse: Tensor | None

@@ -39,7 +39,8 @@ class Dense:
         count, label, keep = _matrices(wide)
         probability, _ = reference.softmax(_scores(wide, count, label))
         grad_out = grad_out.to(wide.q.dtype)
-        grad_probability = torch.einsum("nhd,khd->hnk", grad_out, wide.v)
+        k, v = (reference.per_query_head(x, wide.q.shape[1]) for x in (wide.k, wide.v))
+        grad_probability = torch.einsum("nhd,khd->hnk", grad_out, v)
         if keep is not None:
             grad_probability = grad_probability * keep
         mean = (grad_probability * probability).sum(-1, keepdim=True)
@@ -47,11 +48,23 @@ class Dense:
             mean = (mean - grad_lse.T.unsqueeze(-1)).masked_fill(lse.T.unsqueeze(-1) == -torch.inf, 0)
         grad_score = probability * (grad_probability - mean)
         grad_v = torch.einsum("hnk,nhd->khd", probability if keep is None else probability * keep, grad_out)
+        table = None
+        if wide.table is not None and label is not None:
+            table = _by_label(grad_score, label, len(wide.table)).sum(1).T
+        if wide.softcap is not None:
+            bent = reference.products(wide.q, wide.k, wide.scale, label, wide.relative, wide.content)
+            grad_score = grad_score * (1 - (bent / wide.softcap).tanh().square())
         grad_k = torch.einsum("hnk,nhd->khd", grad_score, wide.q) * wide.scale
-        grad_q = torch.einsum("hnk,khd->nhd", grad_score, wide.k) * wide.scale
-        from_terms, relative, content, table = _term_gradients(wide, grad_score, label)
+        grad_q = torch.einsum("hnk,khd->nhd", grad_score, k) * wide.scale
+        from_terms, relative, content = _relative_gradients(wide, grad_score, label)
+        grad_k, grad_v = (_per_key_head(x, wide.k.shape[1]) for x in (grad_k, grad_v))
         narrow = (grad_q + from_terms, grad_k, grad_v, relative, content, table)
         return Gradients(*(g if g is None else g.to(problem.q.dtype).contiguous() for g in narrow))  # type: ignore[arg-type]
+
+
+def _per_key_head(x: Tensor, heads: int) -> Tensor:
+    """Sums over the query heads that read a key head: (K, H, D) -> (K, G, D)."""
+    return x if x.shape[1] == heads else x.unflatten(1, (heads, -1)).sum(2)
 
 
 def _matrices(wide: Problem) -> tuple[Tensor, Tensor | None, Tensor | None]:
@@ -103,21 +116,22 @@ def _widen(problem: Problem) -> Problem:
 
 def _scores(wide: Problem, count: Tensor, label: Tensor | None) -> Tensor:
     terms = (wide.relative, wide.content, wide.table)
-    return reference.scores(wide.q, wide.k, count, wide.scale, label, *terms)
+    return reference.scores(wide.q, wide.k, count, wide.scale, label, *terms, wide.softcap)
 
 
-def _term_gradients(
+def _by_label(grad_score: Tensor, label: Tensor, labels: int) -> Tensor:
+    """Sums over the keys of each label: (H, N, K) -> (H, N, L)."""
+    return grad_score.new_zeros(*label.shape[:2], labels).scatter_add_(2, label, grad_score)
+
+
+def _relative_gradients(
     wide: Problem, grad_score: Tensor, label: Tensor | None
-) -> tuple[Tensor | float, Tensor | None, Tensor | None, Tensor | None]:
-    """The terms' part of the gradient of q; the gradients of relative, content and table."""
-    if label is None or (wide.relative is None and wide.table is None):
-        return 0.0, None, None, None
-    size = len(wide.table if wide.relative is None else wide.relative)  # type: ignore[arg-type]
-    by_label = grad_score.new_zeros(*label.shape[:2], size).scatter_add_(2, label, grad_score)  # (H, N, L)
-    table = None if wide.table is None else by_label.sum(1).T
-    if wide.relative is None:
-        return 0.0, None, None, table
+) -> tuple[Tensor | float, Tensor | None, Tensor | None]:
+    """The relative keys' part of the gradient of q; the gradients of relative and content."""
+    if label is None or wide.relative is None:
+        return 0.0, None, None
+    by_label = _by_label(grad_score, label, len(wide.relative))
     query = wide.q if wide.content is None else wide.q + wide.content
     relative = torch.einsum("hnl,nhd->lhd", by_label, query) * wide.scale
     to_query = torch.einsum("hnl,lhd->nhd", by_label, wide.relative) * wide.scale
-    return to_query, relative, None if wide.content is None else to_query.sum(0), table
+    return to_query, relative, None if wide.content is None else to_query.sum(0)

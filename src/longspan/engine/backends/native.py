@@ -30,22 +30,27 @@ class Native:
             reasons.append(f"computes float32, bfloat16 and float16, but q is {q.dtype}")
         if not 1 <= q.shape[2] <= native.LARGEST_HEAD:
             reasons.append(f"takes head sizes from 1 to {native.LARGEST_HEAD}, but q has {q.shape[2]}")
+        if not 1 <= (size := problem.v.shape[2]) <= native.LARGEST_HEAD:
+            reasons.append(f"takes values of sizes from 1 to {native.LARGEST_HEAD}, but v has {size}")
+        if problem.softcap is not None:
+            low, high = native.SOFTCAPS
+            if not low <= problem.softcap <= high:
+                reasons.append(f"takes a softcap from {low:g} to {high:g}, but it is {problem.softcap:g}")
+            if problem.relative is not None:
+                reasons.append("does not cap scores that have relative keys")
         return reasons
 
     def forward(self, problem: Problem) -> tuple[Tensor, Tensor]:
-        *_, arrays, scale, _, _, _, dropout, seed = problem
         q, k, v = (x.resolve_neg() for x in problem[:3])
-        out = torch.empty(q.shape, dtype=q.dtype)
+        out = torch.empty((*q.shape[:2], v.shape[2]), dtype=q.dtype)
         lse = torch.empty(q.shape[:2], dtype=torch.float32)
-        terms = _float32(problem)
-        arguments = native.arguments(arrays, q, k, v, scale, terms, dropout, seed)
-        self._core.forward(*arguments, out.data_ptr(), lse.data_ptr())
+        terms = _float32(problem)  # only addresses are passed on: the copy must outlive the call
+        self._core.forward(*_arguments(problem, q, k, v, terms), out.data_ptr(), lse.data_ptr())
         return out, lse
 
     def backward(
         self, problem: Problem, out: Tensor, lse: Tensor, grad_out: Tensor, grad_lse: Tensor | None
     ) -> Gradients:
-        *_, arrays, scale, _, _, _, dropout, seed = problem
         q, k, v, out, grad_out = (x.resolve_neg() for x in (*problem[:3], out, grad_out))
         terms = _float32(problem)
         grad_lse = None if grad_lse is None else grad_lse.resolve_neg().contiguous()
@@ -54,7 +59,7 @@ class Native:
         inputs = (q, k, v, problem.relative, problem.content, problem.table)
         gradients = [*products, *(None if x is None else torch.zeros_like(x) for x in terms)]
         self._core.backward(
-            *native.arguments(arrays, q, k, v, scale, terms, dropout, seed),
+            *_arguments(problem, q, k, v, terms),
             native.view(out),
             native.address(lse),
             native.view(grad_out),
@@ -75,6 +80,13 @@ def _check_plan_arrays(compiled: list[tuple[str, int, int]]) -> None:
                 f"longspan._native was compiled for other plans: array {number} is {theirs} there, but {our} "
                 "in PlanArrays (name, bits, elements of a row); reinstall longspan"
             )
+
+
+def _arguments(
+    problem: Problem, q: Tensor, k: Tensor, v: Tensor, terms: list[Tensor | None]
+) -> native.Arguments:
+    numbers = problem.dropout, problem.seed, problem.softcap
+    return native.arguments(problem.arrays, q, k, v, problem.scale, terms, *numbers)
 
 
 def _float32(problem: Problem) -> list[Tensor | None]:
