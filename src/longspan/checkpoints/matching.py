@@ -18,6 +18,7 @@ from longspan.formats.weights import Weights
 from longspan.nn.norm import LayerNorm
 
 DECODER = "head.decoder.weight"
+PROJECTIONS = "head.projections."
 _COPIED = re.compile(r"\.(query|key|value)_global\.")
 _RANDOM = {
     nn.init.normal_,
@@ -83,9 +84,10 @@ def match_weights(model: TaskModel, table: KeyTable, weights: Weights, *, unused
         if len(present) < len(keys):
             result.missing[name] = tuple(key for key in keys if table.find(key, shapes, tied=tied) is None)
             continue
-        model_shape = (parameter.shape[0] // len(keys), *parameter.shape[1:])
-        wrong = [(key, shapes[key][0], model_shape) for key in present if shapes[key][0] != model_shape]
-        if wrong:
+        rows = splits(model, name, len(keys)) if len(keys) > 1 else parameter.shape[:1]
+        wanted = [(count, *parameter.shape[1:]) for count in rows]
+        found = [(key, shapes[key][0], shape) for key, shape in zip(present, wanted, strict=True)]
+        if wrong := [one for one in found if one[1] != one[2]]:
             result.mismatched[name] = wrong[0]
         else:
             result.sources[name] = present
@@ -148,8 +150,8 @@ def stored_dtype(match: Match, weights: Weights, place: Path) -> torch.dtype:
 
 
 def stored(model: nn.Module) -> Iterator[tuple[str, Tensor]]:
-    """All tensors that a file holds."""
-    yield from model.named_parameters()
+    """All tensors that the file of a model holds; what pooled vectors go through has files of its own."""
+    yield from ((name, one) for name, one in model.named_parameters() if not name.startswith(PROJECTIONS))
     kept = model.state_dict()
     yield from ((name, buffer) for name, buffer in model.named_buffers() if name in kept)
 
@@ -159,10 +161,21 @@ def is_tied(model: TaskModel) -> bool:
     return model.decodes_words and model.get_parameter(DECODER) is model.backbone.word_embeddings.weight
 
 
-def pieces(name: str, parameter: Tensor, table: KeyTable, *, tied: bool) -> Iterator[tuple[str, Tensor]]:
+def splits(model: nn.Module, name: str, count: int) -> tuple[int, ...]:
+    """The rows of each of the tensors that make up a parameter: equal, unless the layer's owner says so."""
+    owner, module, _ = name.rsplit(".", 2) if name.count(".") > 1 else ("", "", "")
+    own: tuple[int, ...] = getattr(model.get_submodule(owner), "splits", ()) if module == "qkv" else ()
+    return own if len(own) == count else (len(model.get_parameter(name)) // count,) * count
+
+
+def pieces(
+    model: nn.Module, name: str, parameter: Tensor, table: KeyTable, *, tied: bool
+) -> Iterator[tuple[str, Tensor]]:
     """What a parameter is saved as: the rows of each key; a tied one by its partner's name."""
     keys = table.keys(name)
-    for key, rows in zip(keys, parameter.detach().chunk(len(keys)), strict=True):
+    whole = parameter.detach()
+    parts = whole.split(splits(model, name, len(keys))) if len(keys) > 1 else (whole,)
+    for key, rows in zip(keys, parts, strict=True):
         yield (table.saved(key) if tied else key), rows
 
 
@@ -183,7 +196,7 @@ def _stacked(parts: list[Tensor], dtype: torch.dtype) -> Tensor:
         return parts[0].to(dtype).contiguous()
     rows = sum(map(len, parts))
     whole = torch.empty(rows, *parts[0].shape[1:], dtype=dtype)
-    for part, place in zip(parts, whole.chunk(len(parts)), strict=True):
+    for part, place in zip(parts, whole.split([len(part) for part in parts]), strict=True):
         place.copy_(part)
     return whole
 

@@ -8,9 +8,10 @@ import torch
 from torch import Tensor
 
 from longspan.checkpoints.labels import written
-from longspan.checkpoints.load import has_own_dropout
+from longspan.checkpoints.load import sets_head_dropout
 from longspan.checkpoints.matching import is_tied, pieces, stored
 from longspan.checkpoints.sentence_transformers import is_module_file, write_modules
+from longspan.checkpoints.token_heads import is_token_head, write_token_heads
 from longspan.errors import bad
 from longspan.families.backbone import Backbone
 from longspan.families.base import BARE, OWN_CLASS, PRETRAINING, Family
@@ -51,7 +52,7 @@ def save_model(
 
 def is_model_file(name: str) -> bool:
     """Whether a file of that name is one of those that `write_model` writes."""
-    return name == CONFIG or is_weights(name) or is_module_file(name)
+    return name == CONFIG or is_weights(name) or is_module_file(name) or is_token_head(name)
 
 
 def is_reader_file(name: str) -> bool:
@@ -90,6 +91,7 @@ def write_model(
     save_weights(place, _tensors(model, table) | _unused(model, table, unused), shard_bytes=shard_bytes)
     kept = _kept(raw, ending, fields["model_type"]) | fields
     (place / CONFIG).write_text(as_json(dict(sorted(kept.items()))), encoding="utf-8")
+    write_token_heads(place, model.token_heads)
     if isinstance(model.head, PoolingHead) and not config.has_decoder:
         write_modules(place, model.head, model.config.width, min(model.config.positions, model.longest))
 
@@ -104,7 +106,7 @@ def _class_name(model: TaskModel, family: Family, raw: Raw) -> str:
 
 def _tensors(model: TaskModel, table: KeyTable) -> dict[str, Tensor]:
     tied = is_tied(model)
-    named = (pieces(name, parameter, table, tied=tied) for name, parameter in stored(model))
+    named = (pieces(model, name, parameter, table, tied=tied) for name, parameter in stored(model))
     tensors = {key: rows for parts in named for key, rows in parts}
     if model.decodes_words and not tied:  # Hugging Face's class then holds all that others tie
         for a, b in ((table.key(a), table.key(b)) for a, b in table.ties.items()):
@@ -145,8 +147,9 @@ def _details(model: TaskModel, labels: Sequence[str] | None, problem: str | None
         fields |= written(labels, problem, len(model.get_parameter("head.out.weight")), raw)
     if model.decodes_words or model.backbone.config.has_decoder:  # whose two sides always share their words
         fields["tie_word_embeddings"] = not model.decodes_words or tied
-    if task.head_dropout and has_own_dropout(model):
+    if sets_head_dropout(model, task):
         rate = vars(model.head)["dropout"]
         usual = rate == model.config.dropout and model.head_dropout is None
-        fields["classifier_dropout"] = None if usual else rate
+        if not usual or raw.get("classifier_dropout") is not None:
+            fields["classifier_dropout"] = rate
     return fields

@@ -6,6 +6,10 @@ from longspan.engine.labels import Labels
 from longspan.engine.plan import Plan, plan
 from longspan.layout import Layout
 from longspan.patterns.base import Pattern
+from longspan.patterns.to_untagged import ToUntagged
+
+UNSEEN = "unseen"
+"""The tag of rows that see others, but are not seen."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -28,8 +32,10 @@ class AttentionSpec:
         return cls(name=name, pattern=pattern, queries=layout, keys=layout, summary=summary)
 
     def plan(self, heads: int, labels: Labels | None = None) -> Plan:
-        """The compiled pattern; equal specs share one plan."""
-        return plan(self.pattern, self.queries, self.keys, heads=heads, labels=labels)
+        """The compiled pattern, without keys that are tagged as unseen; equal specs share one plan."""
+        hides = UNSEEN in self.keys.sites.tags
+        pattern = self.pattern & ToUntagged(UNSEEN) if hides else self.pattern
+        return plan(pattern, self.queries, self.keys, heads=heads, labels=labels)
 
 
 LayerSpecs = tuple[tuple[AttentionSpec, ...], ...]

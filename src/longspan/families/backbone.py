@@ -1,6 +1,7 @@
 """What the encoder families share: embeddings, a stack of layers, and how their weights begin."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, Protocol, cast, runtime_checkable
 
 import torch
@@ -8,13 +9,15 @@ from torch import Tensor, nn
 
 from longspan.engine.labels import ClippedDistance
 from longspan.families.config import EncoderConfig
+from longspan.families.habits import Habits, resized
 from longspan.families.model_plan import ModelPlan, outside_of_graphs, packed, planned
+from longspan.families.notebook import model_html
 from longspan.layout import Layout, require
-from longspan.nn.attention import SelfAttention
+from longspan.nn.attention import Biases, SelfAttention
 from longspan.nn.embeddings import Embeddings
 from longspan.nn.encoder import EncoderLayer
+from longspan.nn.feed_forward import FeedForward
 from longspan.nn.layers import Layers, stacks
-from longspan.nn.linear import Linear
 from longspan.nn.relative import RelativeBias
 from longspan.nn.rows import writes_over
 from longspan.nn.sites import Rows
@@ -23,7 +26,7 @@ if TYPE_CHECKING:
     from longspan.families.seq2seq.model import Seq2SeqConfig
 
 
-class Backbone(nn.Module):
+class Backbone(Habits):
     """A model without a head: ids (N,) of the documents of a layout to hidden states (N, C).
 
     In the place of the layout it takes `plan(layout)`, which is what torch.compile(fullgraph=True) needs.
@@ -36,6 +39,13 @@ class Backbone(nn.Module):
         """The table of words."""
         table = self.get_submodule(self.config.words_name.removesuffix(".weight"))
         return cast(nn.Embedding, table)
+
+    def set_vocabulary(self, config: EncoderConfig) -> None:
+        """Take a config with another number of words, and a table of that size."""
+        path = self.config.words_name.removesuffix(".weight")
+        owner, _, name = path.rpartition(".")
+        setattr(self.get_submodule(owner), name, resized(self.word_embeddings, config.vocab_size))
+        self.config = config
 
     def forward(self, ids: Tensor, layout: Layout | ModelPlan, token_types: Tensor | None = None) -> Tensor:
         raise NotImplementedError
@@ -57,6 +67,9 @@ class Backbone(nn.Module):
         if torch.compiler.is_compiling():
             return planned(self, layout).inputs
         return self.inputs(require(layout))
+
+    def _repr_html_(self) -> str:
+        return model_html(type(self).__name__, self.config.encoder)
 
     @property
     def gradient_checkpointing(self) -> bool:
@@ -83,7 +96,7 @@ class EncoderInputs(NamedTuple):
     places: Layout | Tensor
     "Where tokens stand: a layout, or the positions (N,)."
     buckets: Tensor | None
-    "The bucket of each distance, where the model has biases by distance."
+    "The bucket of each distance, where the model has biases by distance, or the biases themselves."
     layers: tuple[tuple[Any, ...], ...]
     "What each layer takes beside x and biases: its plan, and perhaps global rows and pooled keys."
 
@@ -97,24 +110,33 @@ class Encoder(Backbone):
 
     def __init__(self, config: EncoderConfig) -> None:
         super().__init__()
-        self.config, like, last = config, config.layer_config, config.layers - 1
+        self.config, like = config, config.layer_config
         self.embeddings = Embeddings(
             like,
             vocab=config.vocab_size,
-            positions=config.positions,
+            positions=config.positions if config.has_position_table else None,
             token_types=config.token_types,
             embedding_size=config.embedding_size,
             offset=config.position_offset,
             rescale=config.rescale_embeddings,
+            round_scale=config.rounds_scale,
+            norm=config.norms_embeddings,
             norm_last=self.norm_last,
+            dropout=config.embedding_dropout,
         )
-        attentions = [self.layer_attention(layer) for layer in range(config.layers)]
-        self.layers = Layers(
-            EncoderLayer(like, attention, config.feed_forward, final=layer == last)
-            for layer, attention in enumerate(attentions)
-        )
+        self.layers = Layers(self.layer(number) for number in range(config.layers))
         self.relative_bias = RelativeBias(config.buckets, config.heads) if config.buckets else None
         init_weights(self, config.init_std)
+
+    def layer(self, number: int) -> nn.Module:
+        """A layer around its attention and its feed-forward block."""
+        config, blocks = self.config, (self.layer_attention(number), self.layer_feed_forward(number))
+        return EncoderLayer(config.layer_config, *blocks, final=number == config.layers - 1)
+
+    def layer_feed_forward(self, layer: int) -> nn.Module:
+        """The feed-forward block of a layer, plain unless a family has its own."""
+        like, inner = self.config.layer_config, self.config.feed_forward
+        return FeedForward(like.width, inner, like.act, dropout=like.activation_dropout)
 
     def layer_attention(self, layer: int) -> nn.Module:
         """The attention of a layer, plain self-attention unless a family has its own."""
@@ -123,9 +145,13 @@ class Encoder(Backbone):
 
     def forward(self, ids: Tensor, layout: Layout | ModelPlan, token_types: Tensor | None = None) -> Tensor:
         places, buckets, layers = cast(EncoderInputs, self.given(layout))
-        x = self.embeddings(ids, places, token_types)
-        biases = () if self.relative_bias is None else self.relative_bias(buckets)
-        return run(self.layers, x, [(*own, biases) for own in layers])
+        biases = self.biases(buckets)
+        own = [(*own, biases) for own in layers]
+        return run(self.layers, lambda: self.embeddings(ids, places, token_types), own)
+
+    def biases(self, buckets: Tensor | None) -> Biases:
+        """What is added to scores, by the labels of the plans."""
+        return () if self.relative_bias is None else self.relative_bias(buckets)
 
     def inputs(self, layout: Layout) -> EncoderInputs:
         distances = None if self.relative_bias is None else self.relative_bias.distances(self.config.reach)
@@ -142,23 +168,44 @@ class Encoder(Backbone):
         return [(spec.plan(self.config.heads, labels),) for (spec,) in specs]
 
 
-def run(stack: Layers, x: Tensor, inputs: Sequence[tuple[Any, ...]], *, projections: int = 3) -> Tensor:
-    """x (N, C) through all layers, each with its own `inputs` (plans, global rows, biases).
+def run(
+    stack: Layers, embedded: Callable[[], Tensor], inputs: Sequence[tuple[Any, ...]], *, projections: int = 3
+) -> Tensor:
+    """Embeddings (N, C) through all layers, each with its own `inputs` (plans, global rows, biases).
 
-    `projections` counts the queries, keys and values that a layer makes of a row.
+    They are made here, so that no caller holds them to the end. `projections` counts the queries, keys and
+    values that a layer makes of a row.
     """
+    x = embedded()
     scratch = x.new_empty(len(x), projections * x.shape[1]) if writes_over() else None
     for layer, own in zip(stack, inputs, strict=True):
         x = stack.checkpointed(layer, x, *own) if stack.recomputes() else layer(x, *own, scratch=scratch)
     return x
 
 
+@contextmanager
+def recorded(backbone: Backbone, wanted: bool) -> Iterator[list[Tensor]]:
+    """The hidden states before and after each layer of the (first) stack, while the block runs."""
+    states: list[Tensor] = []
+    if not wanted:
+        yield states
+        return
+    stack = stacks(backbone)[0]
+    before = stack[0].register_forward_pre_hook(lambda layer, inputs: states.append(inputs[0]))
+    after = [layer.register_forward_hook(lambda layer, inputs, y: states.append(y)) for layer in stack]
+    try:
+        yield states
+    finally:
+        for hook in (before, *after):
+            hook.remove()
+
+
 def init_weights(module: nn.Module, std: float) -> None:
     """Weights normal with deviation `std`, biases 0, norms 1; global projections start as the local ones."""
     for part in module.modules():
-        if isinstance(part, (Linear, nn.Embedding)):
+        if isinstance(part, (nn.Linear, nn.Embedding)):
             nn.init.normal_(part.weight, std=std)
-            if isinstance(part, Linear) and part.bias is not None:
+            if isinstance(part, nn.Linear) and part.bias is not None:
                 nn.init.zeros_(part.bias)
     copy_local_to_global(module)
 

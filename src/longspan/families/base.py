@@ -1,6 +1,6 @@
 """A family as data: its config, its checkpoints, its presets, and how a short model becomes one of it."""
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -19,6 +19,7 @@ PRETRAINING = "ForPreTraining"
 CAUSAL_LM = "ForCausalLM"
 OWN_CLASS = "Longspan"
 """How the names of classes begin that only we have."""
+ATTENTION = "layers.#.attention.qkv"
 SAME_HEAD = {PRETRAINING: "ForMaskedLM", CAUSAL_LM: "ForMaskedLM"}
 """Classes whose head is that of another."""
 
@@ -39,6 +40,8 @@ class Family:
     "For each class, by its ending, our modules of the head and theirs."
     ties: Mapping[str, str]
     "Tensors of the head that are one with another."
+    ties_words: bool = True
+    "Whether words are decoded with their own embeddings where a config.json does not say."
     read: Callable[[Raw], ModelConfig]
     write: Callable[[Any], dict[str, Any]]
     cannot: Callable[[Any], str | None]
@@ -51,16 +54,22 @@ class Family:
     "Whose heads its classes have; empty if a decoder precedes them."
     backbone: Mapping[str, tuple[str, ...]] = field(default_factory=lambda: BACKBONE)
     "Our modules of the backbone and theirs."
+    other_names: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    "Names that modules of transformers have where its files keep the authors'; `head.` precedes the head's."
     backbone_ties: Mapping[str, str] = field(default_factory=dict)
     "Tensors of the backbone that are one with another."
     variable_names: Rename = torch_names
     "How the authors' own TensorFlow checkpoints name what torch would."
     adapt: Callable[[Raw, Weights], Weights] = lambda raw, weights: weights
     "What is done to the weights of a file before they are looked at."
+    merge: Callable[[Raw, Weights, str | None], Weights] | None = None
+    "How an adapter, by its name, becomes part of the weights; None: files of the family hold none."
     is_original: Callable[[Raw], bool] = lambda raw: False
     "Whether a config.json that names another type, or none, is one that the authors' own code wrote."
     unused: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     "For each class, modules that its files hold though it does not use them."
+    own_heads: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    "Classes that Hugging Face has in other families only, and our modules of their heads."
     activations: Mapping[str, str] = field(default_factory=dict)
     "Classes whose heads have another activation than is usual for the config."
     pretrained: str = "ForMaskedLM"
@@ -89,6 +98,19 @@ class Family:
         """The table of words, by all names that a file may have it by."""
         (first,) = (theirs[0] for ours, theirs in self.backbone.items() if ours.endswith("embeddings.words"))
         return f"{first}.weight", *(name.removeprefix("{backbone}") for name in self.backbone_ties)
+
+    def as_stored(self, present: Collection[str]) -> "Family":
+        """The family by the names that a file has: the usual ones, or those of transformers' own modules."""
+        (other, *_) = self.other_names.get(ATTENTION, ("",))
+        first = f"{other.replace('#', '0')}.weight"
+        if not other or not any(name.endswith(first) for name in present):
+            return self
+        backbone = {name: theirs for name, theirs in self.other_names.items() if not name.startswith("head.")}
+        heads = {
+            ending: {ours: self.other_names.get(f"head.{ours}", (disk,))[0] for ours, disk in head.items()}
+            for ending, head in self.heads.items()
+        }
+        return replace(self, backbone={**self.backbone, **backbone}, heads=heads)
 
     def for_class(self, config: ModelConfig, ending: str) -> ModelConfig:
         """The config with the activation that the head of a class has."""
@@ -128,7 +150,7 @@ class Family:
         """Our modules of a class's head and theirs; where they have no such class, the `new` ones."""
         if ending in self.heads:
             return self.heads[ending]
-        if not (names := {module: module for module in new}):
+        if not (names := {module: module for module in (*new, *self.own_heads.get(ending, ()))}):
             raise bad("architecture", f"one of {', '.join(self.heads)} for {self.name}", ending)
         return names
 
@@ -159,7 +181,8 @@ class Family:
         if ending is None or ending == BARE:
             return self.bare
         head = SAME_HEAD.get(ending, ending)
-        return head if head in self.heads and ending != PRETRAINING else self.pretrained
+        has = head in self.heads or head in self.own_heads
+        return head if has and ending != PRETRAINING else self.pretrained
 
 
 def stated_class(raw: Raw) -> str | None:

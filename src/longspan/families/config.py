@@ -1,15 +1,17 @@
 """What the configs of all encoders have in common."""
 
-import math
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, ClassVar, Literal, NamedTuple
 
-from longspan.errors import bad, one_of, whole
+from torch import nn
+
+from longspan.errors import bad, number, one_of, whole
 from longspan.families.attention_spec import LayerSpecs
 from longspan.layout import Layout
 from longspan.nn.activations import activation
 from longspan.nn.encoder import LayerConfig
+from longspan.nn.rope import RopeParameters
 
 if TYPE_CHECKING:
     from longspan.families.backbone import Backbone
@@ -17,7 +19,7 @@ if TYPE_CHECKING:
 LARGEST = 2**24
 """No size of a model may exceed this: a config is data from anywhere."""
 MOST_BUCKETS = 256
-HEAD_STYLES = ("bert", "roberta", "bigbird")
+HEAD_STYLES = ("bert", "roberta", "bigbird", "own")
 GlobalTokenUse = Literal["none", "on request", "by task"]
 Rule = Literal["none", "first", "question", "choice", "separators", "all"]
 """Which tokens are global; longspan.pipeline.global_tokens says what each means."""
@@ -55,6 +57,12 @@ class EncoderConfig:
     separate_head_dropout: ClassVar[bool] = True
     "Checkpoints may give the head a dropout rate of its own (`classifier_dropout`)."
 
+    has_position_table: ClassVar[bool] = True
+    "Positions are embeddings; else scores alone depend on them."
+
+    rounds_scale: ClassVar[bool] = False
+    "What rescales the embeddings is rounded to their type."
+
     words_name: ClassVar[str] = "embeddings.words.weight"
     "The parameter that holds the word embeddings."
     mark_name: ClassVar[str] = "global token"
@@ -81,7 +89,8 @@ class EncoderConfig:
     'Activation inside the head; "usual" is what `head_style` has there.'
     head_style: str = "bert"
     """Whose heads it has. "roberta": the classifier drops its input too, and words are decoded through gelu;
-    "bigbird": a deep span head, and classification through the model's own activation."""
+    "bigbird": a deep span head, and classification through the model's own activation; "own": the family has
+    its own."""
     norm_first: bool = False
     """Pre-norm: norms before the blocks, one after the last, none after the embeddings; else post-norm."""
     rescale_embeddings: bool = False
@@ -125,6 +134,27 @@ class EncoderConfig:
         """What each layer attends to in the documents of a layout."""
         raise NotImplementedError
 
+    def to_dict(self) -> dict[str, object]:
+        """All fields by name."""
+        return asdict(self)
+
+    def own_head(self, architecture: str, outputs: int, words: nn.Embedding) -> nn.Module | None:
+        """A head that only this family has, for a class of Hugging Face; None: the usual one.
+
+        It gives so many `outputs`, or decodes with the embeddings of `words`.
+        """
+        return None
+
+    @property
+    def angles(self) -> RopeParameters | None:
+        """How queries and keys are turned by their positions, in layers that see all; None: they are not."""
+        return None
+
+    @property
+    def head_size(self) -> int:
+        """Size of a query."""
+        return self.width // self.heads
+
     @property
     def encoder(self) -> "EncoderConfig":
         """The part that reads: itself, where no decoder follows."""
@@ -135,6 +165,16 @@ class EncoderConfig:
         """What its layers have in common."""
         dropouts = self.dropout, self.activation_dropout
         return LayerConfig(self.width, self.activation, self.norm_eps, *dropouts, self.norm_first)
+
+    @property
+    def norms_embeddings(self) -> bool:
+        """Whether a norm follows the embeddings."""
+        return not self.norm_first
+
+    @property
+    def embedding_dropout(self) -> float:
+        """The dropout of embeddings."""
+        return self.dropout
 
     @property
     def stacks(self) -> dict[str, int]:
@@ -216,12 +256,3 @@ class EncoderConfig:
             return "gelu" if self.head_style == "roberta" else self.activation
         deep = self.deep_span_head and architecture == "ForSequenceClassification"
         return self.activation if deep else "tanh"
-
-
-def number(name: str, value: object, least: float, most: float, *, below: bool = False) -> float:
-    """`value` as a float from `least` to `most` (below it, if asked), or the error that says why not."""
-    if isinstance(value, bool) or not isinstance(value, (int, float)) or not math.isfinite(value):
-        raise bad(name, "a number", value)
-    if not least <= value <= most or (below and value == most):
-        raise bad(name, f"from {least:g} to {'below ' if below else ''}{most:g}", value)
-    return float(value)

@@ -11,7 +11,7 @@ from longspan.errors import bad, no_option, whole
 from longspan.families.config import EncoderConfig
 from longspan.families.task_model import TaskModel
 
-Option = int | str | bool | tuple[int, ...] | Tensor
+Option = int | float | str | bool | tuple[int, ...] | Tensor
 """What an option of lengthening may be."""
 RADIUS = 256
 
@@ -41,7 +41,7 @@ class Short:
         """The radius asked for, else the usual one or half of what the source reads, if that is less."""
         if chosen is None:
             return min(usual, max(1, self.config.positions // 2))
-        if isinstance(chosen, (str, bool, Tensor)):
+        if isinstance(chosen, (str, bool, float, Tensor)):
             raise bad("radius", "a whole number, or one for each layer", chosen)
         return chosen
 
@@ -77,7 +77,12 @@ class Lengthening:
     notes: Callable[[EncoderConfig], dict[str, str]] = lambda config: {}
     "What the report says of the new model beside its sizes."
     keeps_positions: bool = False
-    "The position table stays as it is."
+    "The position table stays as it is, or there is none."
+    scales_angles: bool = False
+    "It is for models with rotary positions; others are for those with a table."
+    exact: Callable[[EncoderConfig, EncoderConfig], int | None] = lambda old, new: None
+    """The longest document on which the new model must compute what the old one does, 0 for none; None: as
+    far as both see everything."""
 
     def checked(self, options: Mapping[str, Option | None]) -> dict[str, Option]:
         """The options that were given, if all of them are known."""

@@ -12,12 +12,20 @@ from longspan.families.bigbird_pegasus.files import BIGBIRD_PEGASUS
 from longspan.families.distilbert.files import DISTILBERT
 from longspan.families.electra.files import ELECTRA
 from longspan.families.etc.files import ETC
+from longspan.families.eurobert.files import EUROBERT
+from longspan.families.gemma3.files import GEMMA3
+from longspan.families.gte.files import GTE
+from longspan.families.jina_bert.files import JINA_BERT
+from longspan.families.jina_embeddings_v3.files import JINA_EMBEDDINGS_V3
 from longspan.families.led.files import LED
 from longspan.families.lengthening import Lengthening
 from longspan.families.longformer.files import LONGFORMER
+from longspan.families.modernbert.files import MODERNBERT
 from longspan.families.mpnet.files import MPNET
+from longspan.families.nomic_bert.files import NOMIC_BERT
 from longspan.families.poolingformer.files import POOLINGFORMER
 from longspan.families.roberta.files import CAMEMBERT, ROBERTA, XLM_ROBERTA
+from longspan.families.scaling import ROPE
 from longspan.families.schema import DISK_NAMES, Raw, read_own, write_own
 from longspan.families.seq2seq.model import Seq2SeqConfig
 from longspan.families.stitched.files import STITCHED
@@ -28,6 +36,13 @@ FAMILIES: tuple[Family, ...] = (
     BIGBIRD,
     ETC,
     POOLINGFORMER,
+    MODERNBERT,
+    NOMIC_BERT,
+    GTE,
+    JINA_EMBEDDINGS_V3,
+    JINA_BERT,
+    EUROBERT,
+    GEMMA3,
     BERT,
     ROBERTA,
     XLM_ROBERTA,
@@ -55,7 +70,7 @@ def presets() -> dict[str, ModelConfig]:
 
 def lengthenings() -> dict[str, Lengthening]:
     """The ways to make a short model long, by name."""
-    ways = [family.lengthening for family in FAMILIES if family.lengthening is not None]
+    ways = [family.lengthening for family in FAMILIES if family.lengthening is not None] + [ROPE]
     return {way.name: way for way in sorted(ways, key=lambda way: way.name != "longformer")}
 
 

@@ -1,8 +1,8 @@
 """config.json as data: known fields are checked, errors use the file's words, the rest is never looked at."""
 
 from collections.abc import Mapping
-from dataclasses import asdict, fields
-from typing import TYPE_CHECKING, Any, TypeVar
+from dataclasses import asdict, fields, is_dataclass
+from typing import TYPE_CHECKING, Any, TypeVar, get_args
 
 from longspan.errors import InputError, bad, whole
 from longspan.families.config import EncoderConfig
@@ -114,23 +114,32 @@ def numbers(name: str, value: object, count: int) -> tuple[int, ...]:
 def read_own(kind: type[C], raw: Raw, under: str = OWN, **known: Any) -> C:
     """A config that we wrote because Hugging Face has no words for it: our fields and no others.
 
-    They are found `under` a name; fields that are `known` are not.
+    They are found `under` a name; fields that are `known` are not. A field that is a value with fields of its
+    own is read alike.
     """
     stored = raw.get(under)
     if not isinstance(stored, dict):
         raise bad(under, "the fields of a Longspan model", stored)
     ours = {DISK_NAMES.get(one.name, one.name): one for one in fields(kind) if one.name not in known}
+    read: dict[str, Any] = {}
     for name, value in stored.items():
         if name not in ours:
             raise bad(f"{under}.{name[:80]}", f"one of {', '.join(ours)}", "another word", "Update Longspan.")
-        default = ours[name].default
+        default, numeric = ours[name].default, float in get_args(ours[name].type)
+        if is_dataclass(default) and not isinstance(default, type):
+            read[ours[name].name] = read_own(type(default), stored, name)
+            continue
         if isinstance(default, bool):
             flag(stored, name, default)
         elif isinstance(default, str):
             text(stored, name)
-        elif not isinstance(default, float) and not isinstance(value, list) and not value is default is None:
+        elif (
+            not (isinstance(default, float) or numeric or isinstance(value, list))
+            and not value is default is None
+        ):
             whole(name, value, 0)
-    return kind(**known, **{ours[name].name: _frozen(value) for name, value in stored.items()})
+        read[ours[name].name] = _frozen(value)
+    return kind(**known, **read)
 
 
 def write_own(config: Any, under: str = OWN, *known: str) -> dict[str, Any]:

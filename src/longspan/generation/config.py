@@ -4,8 +4,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, fields, replace
 from typing import Any
 
-from longspan.errors import bad, no_option, whole
-from longspan.families.config import number
+from longspan.errors import bad, no_option, number, whole
 
 EARLY = (True, False, "never")
 FORMS = ("hf", "gnmt")

@@ -38,7 +38,10 @@ def card(report: LengthenReport, license_name: str | None = None) -> str:
     name = local.resolve().name if local.is_dir() else report.source
     head = [f"license: {license_name}"] if license_name else []
     head += [] if local.is_dir() else [f"base_model: {name}"]
-    seen = ("block", str(report.block)) if report.radius is None else ("radius", str(list(report.radius)))
+    seen = ("seen", "all tokens") if report.block is None else ("block", str(report.block))
+    seen = seen if report.radius is None else ("radius", str(list(report.radius)))
+    near = f"up to {report.equal_up_to} tokens, within {report.max_difference:.1e}"
+    far = f"no: the scaling changes all documents, those of {near.replace('within', 'by at most')}"
     drift = "cosine {0.cosine:.4f}, hidden states differ by {0.mean_difference:.1e} on average"
     rows = [
         ("source", f"`{name}`, {report.short} tokens, task {report.task}"),
@@ -47,7 +50,7 @@ def card(report: LengthenReport, license_name: str | None = None) -> str:
         *report.notes.items(),
         ("positions", report.positions + (f", period {report.period}" if report.period else "")),
         ("copied", ", ".join(report.copied)),
-        ("equal to the source", f"up to {report.equal_up_to} tokens, within {report.max_difference:.1e}"),
+        ("equal to the source", near if report.equal else far),
         *((f"drift at {one.tokens} tokens", drift.format(one)) for one in report.drift),
         ("loads in transformers", "yes" if report.why_not is None else f"no: {report.why_not}"),
         ("made with", f"longspan {__version__}, torch {torch.__version__}"),

@@ -14,6 +14,7 @@ from longspan.families.base import ModelConfig
 from longspan.families.config import EncoderConfig
 from longspan.families.lengthening import Lengthening, Option, Short
 from longspan.families.registry import family_of, lengthenings
+from longspan.families.scaling import TIMES
 from longspan.families.task_model import TaskModel
 from longspan.formats.atomic import READY, replaced_files, settled
 from longspan.lengthening.card import written_files
@@ -27,6 +28,8 @@ from longspan.tasks.registry import build, task_of
 POSITIONS = "embeddings.positions.weight"
 LENGTHS = {False: 4096, True: 16384}
 """Tokens of a lengthened model, without and with a decoder, if none are asked for: as in the papers."""
+COMPARED = 2048
+"""Tokens of the longest document on which two models are compared that need not agree on each."""
 
 
 def lengthen(
@@ -34,7 +37,7 @@ def lengthen(
     to: int | None = None,
     *,
     out: str | Path | None = None,
-    pattern: str = "longformer",
+    pattern: str | None = None,
     positions: str = "copy",
     period: int | None = None,
     task: str | None = None,
@@ -49,8 +52,10 @@ def lengthen(
 
     `to` is 4096 by default, and 16384 for a model with a decoder: its encoder is made long, and it writes
     texts as long as before; if it classifies or answers, its decoder reads as much. `pattern` names the kind
-    of long model, and `options` are those of the kind, such as radius or block: `longspan lengthen --options`
-    lists them. `positions` is "copy" (with a `period`), "interpolate" or "random". The new model is compared
+    of long model, longformer unless the source has rotary positions: then it is rope, which scales their
+    angles, by default for documents 4 times as long. `options` are those of the kind, such as radius, block
+    or scaling: `longspan lengthen --options` lists them. `positions` is "copy" (with a `period`),
+    "interpolate" or "random", and left out where there is no table of them. The new model is compared
     with its source before it is written; out=None writes nothing. `force` replaces a model that is there.
     """
     place = None if out is None else _place(Path(out), force=force)
@@ -61,7 +66,8 @@ def lengthen(
         raise bad("out", "another folder than the source's", str(out))
     old, dtype = loaded.model, loaded.model.backbone.word_embeddings.weight.dtype
     old.float()
-    length = LENGTHS[old.backbone.config.has_decoder] if to is None else to
+    pattern = _usual(old) if pattern is None else pattern
+    length = _length(old) if to is None else to
     new = lengthened(old, length, pattern=pattern, positions=positions, period=period, **options)
     kind = lengthenings()[pattern]
     chosen = kind.checked(options)
@@ -69,14 +75,17 @@ def lengthen(
     report = _compare(old, new, kind, str(source), positions, period, how)
     kind.finish(new, chosen)
     if place is not None:
-        _write(new.to(dtype), loaded, place, report)
+        _write(new.to(dtype), loaded, place, report, same=kind.scales_angles)
     return replace(report, folder=place)
 
 
-def _write(model: TaskModel, source: LoadedModel, place: Path, report: LengthenReport) -> None:
-    """The model with all that belongs beside it, in place at once or not at all."""
+def _write(model: TaskModel, source: LoadedModel, place: Path, report: LengthenReport, *, same: bool) -> None:
+    """The model with all that belongs beside it, in place at once or not at all.
+
+    If it is of the `same` family as the source, all fields of its config.json are kept that nothing changes.
+    """
     with replaced_files(place, owns=is_reader_file, last=CONFIG) as fresh:
-        labels, extra = source.labels or None, _neutral(source.config)
+        labels, extra = source.labels or None, source.config if same else _neutral(source.config)
         write_model(model, fresh, labels=labels, problem=source.problem, extra=extra)
         written_files(fresh, source.folder, model, report)
 
@@ -85,14 +94,17 @@ def lengthened(
     source: TaskModel,
     to: int,
     *,
-    pattern: str = "longformer",
+    pattern: str | None = None,
     positions: str = "copy",
     period: int | None = None,
     **options: Option | None,
 ) -> TaskModel:
     """The same model with a sparse pattern and `to` positions; it shares the weights of the source."""
-    kinds = lengthenings()
+    kinds, pattern = lengthenings(), _usual(source) if pattern is None else pattern
     kind = kinds[one_of("pattern", pattern, kinds)]
+    if kind.scales_angles is source.config.has_position_table:
+        wanted = "one for a table of positions" if kind.scales_angles else "rope"
+        raise bad("pattern", f"{wanted}, as the source is {source.config.family}", pattern)
     if kind.keeps_positions and (positions != "copy" or period is not None):
         raise bad("positions", f"left out for {pattern}, which keeps the table", positions)
     architecture, has_decoder = source.architecture, source.backbone.config.has_decoder
@@ -115,10 +127,10 @@ def _fill(
         whole = with_decoder(source, config)
         known |= decoder_positions(source, whole, method, period)
         config = whole.encoder
-    offset, name = source.config.position_offset, next(iter(position_tables(source)))
-    table = source.get_parameter(name).detach()
+    offset, dtype = source.config.position_offset, source.backbone.word_embeddings.weight.dtype
     if not kind.keeps_positions:
-        std = source.config.init_std
+        name, std = next(iter(position_tables(source))), source.config.init_std
+        table = source.get_parameter(name).detach()
         rows = stretched(table[offset:], config.positions, method, period=period, std=std)
         lead = table[:offset] if offset else table.new_zeros(config.position_offset, table.shape[1])
         known[name] = torch.cat([lead[: config.position_offset], rows])
@@ -130,11 +142,13 @@ def _fill(
     with torch.device("meta"), NoInit():
         target = build(whole, task.name, labels=labels, **options)
     for part, tensor in list(stored(target)):
-        put(target, part, known[part] if part in known else torch.empty(tensor.shape, dtype=table.dtype))
+        put(target, part, known[part] if part in known else torch.empty(tensor.shape, dtype=dtype))
     kind.start(target, source.config)
     if source.decodes_words:
         tied = is_tied(source)
         put(target, DECODER, target.backbone.word_embeddings.weight if tied else known[DECODER])
+    if isinstance(head, PoolingHead) and isinstance(target.head, PoolingHead):
+        target.head.projections = head.projections
     if "dropout" in vars(head):
         vars(target.head)["dropout"] = vars(head)["dropout"]
     return target.eval()
@@ -152,11 +166,14 @@ def _compare(
     """The report, or the error that the models differ where they must not."""
     config, short = new.config, old.config.positions
     near = config.exact_up_to if old.config.full_attention else short
-    most = min(near, short, period or short)
-    beyond = sorted({most, *(n for n in (2 * near - 2, short) if most < n <= short)})
+    most, exact = min(near, short, period or short), kind.exact(old.config, config)
+    if exact is not None:
+        most = min(exact or short, COMPARED)
+    farther = (2 * near - 2, short) if exact is None else (min(short, COMPARED),)
+    beyond = sorted({most, *(n for n in farther if most < n <= short)})
     drifts = tuple(drift(old, new, tokens) for tokens in beyond)
     error = _difference(old, new, kind, most)
-    if not error <= TOLERANCE:
+    if exact != 0 and not error <= TOLERANCE:
         raise refused(source, f"lengthened, it differs by {error:.1e} on documents of up to {most} tokens")
     family, task = family_of(new.backbone.config, {}), task_of(old.architecture)
     why = family.why_not(new.backbone.config, old.architecture) or family.gone.get(old.architecture)
@@ -172,11 +189,12 @@ def _compare(
         pattern=kind.name,
         short=short,
         to=new.longest,
-        positions="kept" if kind.keeps_positions else positions,
+        positions="rotary" if kind.scales_angles else "kept" if kind.keeps_positions else positions,
         period=(period or short) if positions == "copy" and not kind.keeps_positions else None,
         radius=(radius,) * config.layers if isinstance(radius, int) else radius,
         block=getattr(config, "block", None) or None,
         copied=("embeddings", "layers", *copied),
+        equal=exact != 0,
         equal_up_to=most,
         max_difference=error,
         command=how,
@@ -203,10 +221,23 @@ def _difference(old: TaskModel, new: TaskModel, kind: Lengthening, most: int) ->
 
 def position_tables(model: TaskModel) -> dict[str, int]:
     """The position tables, that of the documents first, and how many rows each has before position 0."""
+    if not model.config.has_position_table:
+        return {}
     reading = {"": model.config.position_offset}
     if model.backbone.config.has_decoder:
         reading = {"encoder.": model.config.position_offset, "decoder.": config_of(model).position_offset}
     return {f"backbone.{side}{POSITIONS}": offset for side, offset in reading.items()}
+
+
+def _usual(source: TaskModel) -> str:
+    """The kind of long model that a source becomes, if nobody says."""
+    return "longformer" if source.config.has_position_table else "rope"
+
+
+def _length(source: TaskModel) -> int:
+    """And how long it becomes."""
+    config = source.backbone.config
+    return LENGTHS[config.has_decoder] if source.config.has_position_table else TIMES * config.positions
 
 
 def _neutral(raw: dict[str, Any]) -> dict[str, Any]:

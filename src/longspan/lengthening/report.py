@@ -31,6 +31,8 @@ class LengthenReport:
     block: int | None
     copied: tuple[str, ...]
     "What of the source is in the new model."
+    equal: bool
+    "Whether both must compute the same on such documents; scaled angles may change all of them."
     equal_up_to: int
     "Tokens up to which both were compared."
     max_difference: float
@@ -51,14 +53,16 @@ class LengthenReport:
 
     def __str__(self) -> str:
         radii = (self.radius or ())[:1] if len(set(self.radius or ())) == 1 else self.radius
-        seen = f"block {self.block}" if radii is None else f"radius {', '.join(map(str, radii))}"
+        seen = "all tokens seen" if self.block is None else f"block {self.block}"
+        seen = seen if radii is None else f"radius {', '.join(map(str, radii))}"
         rows = f"{self.positions}, period {self.period}" if self.period else self.positions
         lines = [
             f"source        {self.source} ({self.task}, {self.short} tokens)",
             f"made          {self.pattern}, {seen}, {self.to} tokens, positions: {rows}",
             *(f"{name:<14}{note}" for name, note in self.notes.items()),
             f"copied        {', '.join(self.copied)}",
-            f"equal         up to {self.equal_up_to} tokens: largest difference {self.max_difference:.1e}",
+            f"{'equal' if self.equal else 'not equal':<14}up to {self.equal_up_to} tokens: largest difference"
+            f" {self.max_difference:.1e}{'' if self.equal else ', as the scaling changes all documents'}",
             *(
                 f"drift         at {one.tokens} tokens: cosine {one.cosine:.4f}, hidden states differ by "
                 f"{one.mean_difference:.1e}"

@@ -9,7 +9,7 @@ from torch import Tensor, nn
 from longspan.engine.call import AnyPlan, attention
 from longspan.engine.dropout import Dropout
 from longspan.engine.terms import ScoreTable
-from longspan.nn.linear import Linear
+from longspan.nn.linear import linear, new_linear
 
 Biases = tuple[ScoreTable, ...]
 CacheUpdate = Callable[[Tensor, Tensor], tuple[Tensor, Tensor]]
@@ -29,8 +29,8 @@ class SelfAttention(nn.Module):
         self, width: int, heads: int, *, bias: bool = True, out_bias: bool = True, dropout: float = 0.0
     ) -> None:
         super().__init__()
-        self.qkv = Linear(width, 3 * width, bias=bias)
-        self.out = Linear(width, width, bias=out_bias)
+        self.qkv = new_linear(width, 3 * width, bias=bias)
+        self.out = new_linear(width, width, bias=out_bias)
         self.heads, self.dropout = heads, dropout
 
     def forward(
@@ -42,7 +42,9 @@ class SelfAttention(nn.Module):
         scratch: Tensor | None = None,
         cache: CacheUpdate | None = None,
     ) -> Tensor:
-        q, k, v = self.qkv(x, scratch).view(x.shape[0], 3, self.heads, -1).unbind(1)  # (N, 3C) -> (N, H, D)
+        q, k, v = (
+            linear(self.qkv, x, scratch).view(x.shape[0], 3, self.heads, -1).unbind(1)
+        )  # (N, 3C) -> (N, H, D)
         k, v = (k, v) if cache is None else cache(k, v)
         context = attention(q, k, v, pairs, terms=biases, dropout=fresh_dropout(self))
         return context.flatten(1)  # (N, H, D) -> (N, C)

@@ -8,8 +8,9 @@ from torch import Tensor, nn
 
 from longspan.engine.call import AnyPlan, attention
 from longspan.nn.attention import SelfAttention, fresh_dropout
-from longspan.nn.encoder import FeedForward, LayerConfig, residual
-from longspan.nn.linear import Linear
+from longspan.nn.encoder import LayerConfig, Step, residual
+from longspan.nn.feed_forward import FeedForward
+from longspan.nn.linear import linear, new_linear
 from longspan.nn.norm import LayerNorm
 
 KeyValues = tuple[Tensor, Tensor]
@@ -23,18 +24,20 @@ class CrossAttention(nn.Module):
 
     def __init__(self, width: int, heads: int, *, bias: bool = True, dropout: float = 0.0) -> None:
         super().__init__()
-        self.query = Linear(width, width, bias=bias)
-        self.kv = Linear(width, 2 * width, bias=bias)
-        self.out = Linear(width, width, bias=bias)
+        self.query = new_linear(width, width, bias=bias)
+        self.kv = new_linear(width, 2 * width, bias=bias)
+        self.out = new_linear(width, width, bias=bias)
         self.heads, self.dropout = heads, dropout
 
     def key_values(self, memory: Tensor) -> KeyValues:
         """The keys and values of the encoder's rows (K, C), computed once for all steps."""
-        k, v = self.kv(memory).view(memory.shape[0], 2, self.heads, -1).unbind(1)  # (K, 2C) -> (K, H, D)
+        k, v = (
+            linear(self.kv, memory).view(memory.shape[0], 2, self.heads, -1).unbind(1)
+        )  # (K, 2C) -> (K, H, D)
         return k, v
 
     def forward(self, x: Tensor, key_values: KeyValues, pairs: AnyPlan) -> Tensor:
-        q = self.query(x).view(x.shape[0], self.heads, -1)  # (N, C) -> (N, H, D)
+        q = linear(self.query, x).view(x.shape[0], self.heads, -1)  # (N, C) -> (N, H, D)
         return attention(q, *key_values, pairs, dropout=fresh_dropout(self)).flatten(1)
 
 
@@ -105,14 +108,13 @@ class DecoderLayer(nn.Module):
         """
         key_values = self.cross.key_values(memory) if isinstance(memory, Tensor) else memory
         look_back = partial(self.attention, pairs=plans.causal, cache=None if cache is None else cache.update)
-        x = self._block(x, self.attention_norm, self.attention.out, look_back)
-        x = self._block(x, self.cross_norm, self.cross.out, lambda y: self.cross(y, key_values, plans.cross))
+        x = self._block(x, self.attention_norm, partial(linear, self.attention.out), look_back)
+        out = partial(linear, self.cross.out)
+        x = self._block(x, self.cross_norm, out, lambda y: self.cross(y, key_values, plans.cross))
         x = self._block(x, self.feed_forward_norm, self.feed_forward, lambda y: y)
         return x if self.closing_norm is None else self.closing_norm(x)
 
-    def _block(
-        self, x: Tensor, norm: LayerNorm, out: nn.Module, context: Callable[[Tensor], Tensor]
-    ) -> Tensor:
+    def _block(self, x: Tensor, norm: LayerNorm, out: Step, context: Callable[[Tensor], Tensor]) -> Tensor:
         dropout = self.dropout if self.training else 0.0
         y = residual(out, context(norm(x) if self.norm_first else x), x, dropout)
         return y if self.norm_first else norm(y)

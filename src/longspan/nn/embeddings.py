@@ -7,8 +7,7 @@ from torch.nn import functional as F
 from longspan.errors import bad
 from longspan.layout import Layout
 from longspan.nn.encoder import LayerConfig
-from longspan.nn.linear import Linear
-from longspan.nn.norm import LayerNorm
+from longspan.nn.linear import linear, new_linear
 from longspan.nn.rows import ROWS, writes_over
 from longspan.nn.sites import positions
 
@@ -16,9 +15,10 @@ from longspan.nn.sites import positions
 class Embeddings(nn.Module):
     """ids (N,) to the first hidden states (N, C): word + position + type, norm and dropout.
 
-    Position p of a document reads row p + `offset` of the table. With 0 `token_types` there is no such table.
-    Tables of another `embedding_size` are projected to C. Words may be multiplied by the root of C
-    (`rescale`); the norm may be missing, or come after dropout (`norm_last`).
+    Position p of a document reads row p + `offset` of the table; without `positions` there is no such table,
+    and with 0 `token_types` none of these. Tables of another `embedding_size` are projected to C. Words may
+    be multiplied by the root of C (`rescale`), rounded to their type (`round_scale`); there may be no `norm`,
+    or it comes after dropout (`norm_last`).
     """
 
     def __init__(
@@ -26,22 +26,26 @@ class Embeddings(nn.Module):
         like: LayerConfig,
         *,
         vocab: int,
-        positions: int,
+        positions: int | None,
         token_types: int = 0,
         embedding_size: int | None = None,
         offset: int = 0,
         rescale: bool = False,
+        round_scale: bool = False,
+        norm: bool = True,
         norm_last: bool = False,
+        dropout: float | None = None,
     ) -> None:
         super().__init__()
         size = like.width if embedding_size is None else embedding_size
         self.words = nn.Embedding(vocab, size)
-        self.positions = nn.Embedding(positions + offset, size)
+        self.positions = None if positions is None else nn.Embedding(positions + offset, size)
         self.types = nn.Embedding(token_types, size) if token_types else None
-        self.norm = None if like.norm_first else LayerNorm(size, like.eps)
-        self.projection = None if embedding_size is None else Linear(embedding_size, like.width)
+        self.norm = like.norm(size, like.eps) if norm else None
+        self.projection = None if embedding_size is None else new_linear(embedding_size, like.width)
         self.offset, self.limit, self.scale = offset, positions, like.width**0.5 if rescale else 1.0
-        self.dropout, self.norm_last = like.dropout, norm_last
+        self.round_scale = round_scale
+        self.dropout, self.norm_last = like.dropout if dropout is None else dropout, norm_last
 
     def forward(self, ids: Tensor, layout: Layout | Tensor, token_types: Tensor | None = None) -> Tensor:
         """`layout`, or the positions of its rows (N,) inside a graph, where nothing is checked."""
@@ -51,24 +55,37 @@ class Embeddings(nn.Module):
         columns = (ids, places) if token_types is None else (ids, places, token_types)
         if not writes_over():
             return self._embedded(*columns)
-        pieces = zip(*(column.split(ROWS) for column in columns), strict=True)  # which stay in the cache
-        return torch.cat([self._embedded(*piece) for piece in pieces])
+        whole: Tensor | None = None
+        for start in range(0, max(1, len(ids)), ROWS):  # pieces that stay in the cache
+            piece = self._embedded(*(column[start : start + ROWS] for column in columns))
+            whole = piece.new_empty(len(ids), piece.shape[1]) if whole is None else whole
+            whole[start : start + ROWS] = piece
+        assert whole is not None
+        return whole
 
     def _embedded(self, ids: Tensor, places: Tensor, types: Tensor | None = None) -> Tensor:
         x: Tensor = self.words(ids)  # (N,) -> (N, C)
-        if self.scale != 1.0:
+        if self.round_scale:
+            x = x * torch.full((), self.scale, dtype=x.dtype, device=x.device)
+        elif self.scale != 1.0:
             x = x * self.scale
         if self.types is not None:
-            x = x.add_(self.types.weight[0] if types is None else self.types(types))
-        x = x.add_(self.positions(places))
+            x = _sum(x, self.types.weight[0] if types is None else self.types(types))
+        if self.positions is not None:
+            x = _sum(x, self.positions(places))
         if self.norm is not None and not self.norm_last:
             x = self.norm(x)
         x = F.dropout(x, self.dropout, self.training)
         if self.norm is not None and self.norm_last:
             x = self.norm(x)
         if self.projection is not None:
-            x = self.projection(x)  # (N, E) -> (N, C)
+            x = linear(self.projection, x)  # (N, E) -> (N, C)
         return x
+
+
+def _sum(x: Tensor, y: Tensor) -> Tensor:
+    """x + y, in place where nobody may have set eyes on x: hooks of peft make words a leaf."""
+    return x.add_(y) if writes_over() else x + y
 
 
 def check(

@@ -1,16 +1,15 @@
 """One encoder layer, its norms after the residuals or before the blocks."""
 
-from typing import Any, NamedTuple
+from functools import partial
+from typing import Any, NamedTuple, Protocol
 
+import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
 
-from longspan.nn.activations import activation
-from longspan.nn.linear import Linear
-from longspan.nn.norm import LayerNorm
+from longspan.nn.linear import linear
+from longspan.nn.norm import LayerNorm, Norm
 from longspan.nn.rows import by_rows
-
-FEED_FORWARD = ("feed_forward.up", "feed_forward.down")
 
 
 class LayerConfig(NamedTuple):
@@ -22,63 +21,89 @@ class LayerConfig(NamedTuple):
     dropout: float
     activation_dropout: float = 0.0
     norm_first: bool = False
+    norm: Norm = LayerNorm
+    feed_forward_dropout: float | None = None
+    "After the feed-forward block; None: `dropout`, as after the attention."
+
+    def new_norm(self) -> nn.Module:
+        """A norm of hidden states."""
+        return self.norm(self.width, self.eps)
 
 
-class FeedForward(nn.Module):
-    """x (N, C) through a wider layer and back, and what is to be added."""
+class Step(Protocol):
+    """(x, into, plus=) to a block's result plus something, written to `into` where that is given."""
 
-    def __init__(self, width: int, inner: int, act: str, *, dropout: float = 0.0) -> None:
-        super().__init__()
-        self.up, self.down = Linear(width, inner), Linear(inner, width)
-        self.act, self.dropout = activation(act), dropout
-
-    def forward(self, x: Tensor, into: Tensor | None = None, *, plus: Tensor | None = None) -> Tensor:
-        inner = F.dropout(self.up(x, then=self.act), self.dropout, self.training)
-        return self.down(inner, into, plus=plus)  # type: ignore[no-any-return]
+    def __call__(self, x: Tensor, into: Tensor | None = None, *, plus: Tensor | None = None) -> Tensor: ...
 
 
 class EncoderLayer(nn.Module):
     """x (N, C) -> norm(x + out(attention(x))) -> norm(x + feed_forward(x)).
 
     With `norm_first` x -> x + out(attention(norm(x))) -> x + feed_forward(norm(x)); the `final` layer has one
-    more norm at its end.
+    more norm at its end, and the attention's may be left out (`norm_attention`).
     """
 
-    def __init__(self, like: LayerConfig, attention: nn.Module, inner: int, *, final: bool = False) -> None:
+    def __init__(
+        self,
+        like: LayerConfig,
+        attention: nn.Module,
+        feed_forward: nn.Module,
+        *,
+        norm_attention: bool = True,
+        final: bool = False,
+    ) -> None:
         super().__init__()
         self.attention = attention
-        self.attention_norm = LayerNorm(like.width, like.eps)
-        self.feed_forward = FeedForward(like.width, inner, like.act, dropout=like.activation_dropout)
-        self.feed_forward_norm = LayerNorm(like.width, like.eps)
-        self.closing_norm = LayerNorm(like.width, like.eps) if like.norm_first and final else None
+        self.attention_norm = like.new_norm() if norm_attention else None
+        self.feed_forward = feed_forward
+        self.feed_forward_norm = like.new_norm()
+        self.closing_norm = like.new_norm() if like.norm_first and final else None
         self.dropout, self.norm_first = like.dropout, like.norm_first
+        rate = like.feed_forward_dropout
+        self.feed_forward_dropout = like.dropout if rate is None else rate
 
     @property
     def int8_paths(self) -> tuple[str, ...]:
         """Its linear layers that may be computed in int8."""
-        own: tuple[str, ...] = getattr(self.attention, "int8_layers", ())
-        return (*(f"attention.{name}" for name in own), *FEED_FORWARD)
+        return int8_paths(self, "attention", "feed_forward")
 
     def forward(self, x: Tensor, *inputs: Any, scratch: Tensor | None = None) -> Tensor:
         """`inputs` are what the attention takes beside x: its plan, and perhaps global rows and biases."""
-        normed = self.attention_norm(x) if self.norm_first else x
-        return by_rows(self._rest, x, self.attention(normed, *inputs, scratch=scratch))
+        normed = self.attention_norm(x) if self.norm_first and self.attention_norm is not None else x
+        context = self.attention(normed, *inputs, scratch=scratch)
+        del normed  # nothing needs it any more
+        if context.shape[1] == x.shape[1]:
+            return by_rows(self._rest, x, context)
+        return by_rows(self._apart, x, context, torch.empty_like(x))
 
     def _rest(self, x: Tensor, context: Tensor, into: Tensor | None) -> Tensor:
         """Everything that is computed row by row."""
-        dropout = self.dropout if self.training else 0.0
-        x = residual(self.attention.get_submodule("out"), context, x, dropout)
+        rates = (self.dropout, self.feed_forward_dropout) if self.training else (0.0, 0.0)
+        x = residual(partial(linear, self.attention.get_submodule("out")), context, x, rates[0])
         if self.norm_first:
-            x = residual(self.feed_forward, self.feed_forward_norm(x), x, dropout, into)
+            x = residual(self.feed_forward, self.feed_forward_norm(x), x, rates[1], into)
             return x if self.closing_norm is None else self.closing_norm(x, into)
-        x = self.attention_norm(x)
-        y = residual(self.feed_forward, x, x, dropout, into)
+        x = x if self.attention_norm is None else self.attention_norm(x)
+        y = residual(self.feed_forward, x, x, rates[1], into)
         return self.feed_forward_norm(y, into)  # type: ignore[no-any-return]
 
+    def _apart(self, x: Tensor, context: Tensor, room: Tensor, into: Tensor | None) -> Tensor:
+        """The same where heads together are wider or narrower than x, whose place the context cannot take."""
+        return self._rest(x, context, into)
 
-def residual(step: nn.Module, x: Tensor, rest: Tensor, dropout: float, into: Tensor | None = None) -> Tensor:
+
+def int8_paths(layer: nn.Module, *blocks: str) -> tuple[str, ...]:
+    """The linear layers of some blocks of a layer that may be computed in int8."""
+    return tuple(
+        f"{block}.{name}"
+        for block in blocks
+        for name in getattr(layer.get_submodule(block), "int8_layers", ())
+    )
+
+
+def residual(step: Step, x: Tensor, rest: Tensor, dropout: float, into: Tensor | None = None) -> Tensor:
     """step(x) + rest, written to `into` where that is given; dropout comes before the sum."""
     if not dropout:
-        return step(x, into, plus=rest)  # type: ignore[no-any-return]
+        return step(x, into, plus=rest)
     y = F.dropout(step(x), dropout).add_(rest)
     return y if into is None else into.copy_(y)

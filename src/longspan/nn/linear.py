@@ -1,6 +1,7 @@
-"""The linear layer, by torch or the native core; half types are widened on a CPU, memory can be reused."""
+"""Linear layers: torch's own modules, by the native core where that is faster, fused with what follows."""
 
 from types import ModuleType
+from typing import Protocol, runtime_checkable
 
 import torch
 from torch import Tensor, nn
@@ -15,42 +16,99 @@ FUSED: dict[Activation | None, int] = {None: 0, F.gelu: 1, gelu_tanh: 2, F.relu:
 """Activations that the native core applies, as csrc/longspan.h numbers them."""
 
 
-class Linear(nn.Module):
-    """x (N, in) to (N, out).
+def new_linear(inputs: int, outputs: int, *, bias: bool = True) -> nn.Linear:
+    """A layer of zeros: torch would draw weights that are drawn again, or loaded.
 
-    On a CPU bfloat16 and float16 weights are stored so and computed with in float32: torch's own products of
-    these types are many times slower where the processor has none, and trap on some that claim to have them.
+    It is torch's own class, so whatever looks for linear layers (peft, quantize_dynamic) finds it.
 
-    >>> Linear(3, 2)(torch.ones(5, 3)).shape
+    >>> new_linear(3, 2)(torch.ones(5, 3)).shape
     torch.Size([5, 2])
     """
+    layer = nn.Linear.__new__(nn.Linear)
+    nn.Module.__init__(layer)
+    layer.in_features, layer.out_features = inputs, outputs
+    layer.weight = nn.Parameter(torch.zeros(outputs, inputs))
+    layer.register_parameter("bias", nn.Parameter(torch.zeros(outputs)) if bias else None)
+    return layer
 
-    def __init__(self, inputs: int, outputs: int, *, bias: bool = True) -> None:
-        super().__init__()
-        self.weight = nn.Parameter(torch.zeros(outputs, inputs))
-        self.bias = nn.Parameter(torch.zeros(outputs)) if bias else None
 
-    def forward(
+@runtime_checkable
+class Fused(Protocol):
+    """A layer with a way of its own to compute `linear`."""
+
+    def fused(
         self,
         x: Tensor,
-        into: Tensor | None = None,
+        into: Tensor | None,
+        rows: slice,
         *,
-        then: Activation | None = None,
-        plus: Tensor | None = None,
-    ) -> Tensor:
-        """then(x W' + b) + plus; with `into` it is written there, and nothing may be differentiated."""
-        weight, bias = wide(self.weight), None if self.bias is None else wide(self.bias)
-        if not torch.is_grad_enabled() and native(x, weight) is not None:
-            return natively(x, weight, bias, into=into, then=then, plus=plus)
-        if into is not None and weight.dtype == x.dtype:
-            if bias is None:
-                return after(torch.mm(x, weight.t(), out=into), then, plus, into)
-            return after(torch.addmm(bias, x, weight.t(), out=into), then, plus, into)
-        return after(F.linear(wide(x), weight, bias).to(x.dtype), then, plus, into)
+        then: Activation | None,
+        times: Tensor | None,
+        plus: Tensor | None,
+    ) -> Tensor: ...
 
-    def extra_repr(self) -> str:
-        outputs, inputs = self.weight.shape
-        return f"{inputs}, {outputs}" + (", bias=False" if self.bias is None else "")
+
+ALL = slice(None)
+
+
+def linear(
+    layer: nn.Module,
+    x: Tensor,
+    into: Tensor | None = None,
+    *,
+    rows: slice = ALL,
+    then: Activation | None = None,
+    times: Tensor | None = None,
+    plus: Tensor | None = None,
+) -> Tensor:
+    """then(layer(x)) * times + plus, of the layer's outputs `rows`; x (N, in) to (N, out).
+
+    With `into` it is written there, and nothing may be differentiated. A layer that was wrapped, or that
+    somebody watches by a hook, is called; of others only the weights are read. On a CPU bfloat16 and float16
+    weights are computed with in float32: torch's own products of these types are many times slower where the
+    processor has none, and trap on some that claim to have them.
+    """
+    if is_plain(layer):
+        assert isinstance(layer, nn.Linear)
+        weight: Tensor = layer.weight
+        bias: Tensor | None = layer.bias
+        if rows is not ALL:
+            weight, bias = weight[rows], None if bias is None else bias[rows]
+        weight, bias = wide(weight), None if bias is None else wide(bias)
+        if not torch.is_grad_enabled() and native(x, weight) is not None:
+            return natively(x, weight, bias, into=into, then=then, times=times, plus=plus)
+        if into is None or times is not None or weight.dtype != x.dtype:
+            y = F.linear(wide(x), weight, bias).to(x.dtype)
+        elif bias is None:
+            y = torch.mm(x, weight.t(), out=into)
+        else:
+            y = torch.addmm(bias, x, weight.t(), out=into)
+        return after(y, then, times, plus, into)
+    if isinstance(layer, Fused):
+        return layer.fused(x, into, rows, then=then, times=times, plus=plus)
+    return after(layer(x)[..., rows], then, times, plus, into)
+
+
+def matrix(layer: nn.Module, like: Tensor) -> tuple[Tensor, Tensor | None]:
+    """The weight (out, in) and bias of a layer for rows like these (N, in), for those who read them.
+
+    Of a layer that was wrapped, what it does to the rows of an identity.
+    """
+    if is_plain(layer):
+        assert isinstance(layer, nn.Linear)
+        return layer.weight, layer.bias
+    inputs = like.shape[-1]
+    bias = layer(like.new_zeros(1, inputs))  # (1, out)
+    columns = layer(torch.eye(inputs, dtype=like.dtype, device=like.device)) - bias  # (in, out)
+    return columns.t(), bias.squeeze(0)
+
+
+def is_plain(layer: nn.Module) -> bool:
+    """Whether a layer's weights are all that it does: no adapter, no hook, no parametrization."""
+    if type(layer) is not nn.Linear:
+        return False
+    watched = layer._forward_hooks, layer._forward_pre_hooks, layer._backward_hooks, layer._backward_pre_hooks
+    return not any(watched)
 
 
 def wide(x: Tensor) -> Tensor:
@@ -58,10 +116,20 @@ def wide(x: Tensor) -> Tensor:
     return x.float() if x.device.type == "cpu" and x.dtype in (torch.bfloat16, torch.float16) else x
 
 
-def after(y: Tensor, then: Activation | None, plus: Tensor | None, into: Tensor | None = None) -> Tensor:
-    """then(y) + plus, in `into` where that is given; y may be used up."""
+def after(
+    y: Tensor,
+    then: Activation | None,
+    times: Tensor | None,
+    plus: Tensor | None,
+    into: Tensor | None = None,
+) -> Tensor:
+    """then(y) * times + plus, in `into` where that is given; y may be used up."""
+    differentiated = torch.is_grad_enabled()
     y = y if then is None else then(y)
-    y = y if plus is None else y.add_(plus) if then is None or not torch.is_grad_enabled() else y + plus
+    if times is not None:
+        y = y * times if differentiated else y.mul_(times)
+    if plus is not None:
+        y = y + plus if differentiated and (then is not None or times is not None) else y.add_(plus)
     return y if into is None or y is into else into.copy_(y)
 
 
@@ -82,12 +150,18 @@ def natively(
     scales: Tensor | None = None,
     into: Tensor | None,
     then: Activation | None,
+    times: Tensor | None,
     plus: Tensor | None,
 ) -> Tensor:
-    """then(x W' + b) + plus by the native core: a row has the same bits whatever rows stand beside it."""
+    """then(x W' + b) * times + plus by the core: a row has the same bits whatever rows stand beside it."""
     fused, outputs = then in FUSED, len(weight)
     room = into
-    if room is None or room.dtype != torch.float32 or room.stride(1) != 1:
+    if (
+        room is None
+        or room.dtype != torch.float32
+        or room.stride(1) != 1
+        or (not fused and times is not None)
+    ):
         apart = then is not None and outputs % PAGE == 0  # read by another layer, not returned
         room = torch.empty(len(x), outputs + 16 * apart)[:, :outputs]
     compiled.linear(
@@ -95,11 +169,13 @@ def natively(
         weight,
         bias,
         scales=scales,
+        times=None if times is None or not fused else _rows(times),
         plus=None if plus is None or not fused else _rows(plus),
         act=FUSED.get(then, 0),
         into=room,
     )
-    return after(room.to(x.dtype), None if fused else then, None if fused else plus, into)
+    rest = (None, None, None) if fused else (then, times, plus)
+    return after(room.to(x.dtype), *rest, into)
 
 
 def _rows(x: Tensor) -> Tensor:

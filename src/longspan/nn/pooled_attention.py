@@ -8,7 +8,7 @@ from torch import Tensor, nn
 from longspan.engine.call import AnyPlan, attention
 from longspan.engine.dropout import Dropout
 from longspan.engine.terms import ScoreTable
-from longspan.nn.linear import Linear
+from longspan.nn.linear import linear, new_linear
 from longspan.nn.pooling import Pooling, Slots
 from longspan.nn.rows import writes_over
 
@@ -40,7 +40,7 @@ class PooledAttention(nn.Module):
     ) -> None:
         super().__init__()
         if own:
-            self.query, self.key, self.value = (Linear(width, width) for _ in range(3))
+            self.query, self.key, self.value = (new_linear(width, width) for _ in range(3))
         self.pooling, self.heads = pooling, heads
         self.own, self.mix, self.residual = own, mix, residual
 
@@ -61,7 +61,7 @@ class PooledAttention(nn.Module):
         if self.own:
             q, k, v = self._projected(x if self.mix else y, slots, scratch)
         else:
-            q, k, v = (qkv if self.mix else first(y, scratch)).chunk(3, dim=1)
+            q, k, v = (qkv if self.mix else linear(first, y, scratch)).chunk(3, dim=1)
             k, v = self.pooling(k, v, slots)
         q, k, v = (part.unflatten(1, (self.heads, -1)) for part in (q, k, v))  # (N, C) -> (N, H, D)
         z = attention(q, k, v, pooled.pairs, terms=biases, dropout=dropout).flatten(1)
@@ -69,16 +69,16 @@ class PooledAttention(nn.Module):
             return z
         return y.add_(z) if writes_over() else y + z
 
-    def start_at_zero(self, qkv: Linear) -> None:
+    def start_at_zero(self, qkv: nn.Linear) -> None:
         """Make Z zero: values are 0, queries and keys as the first level's, pooling weights equal.
 
         Values still learn at once, since their gradient does not depend on them; the rest follows.
         """
         query, key, _ = zip(qkv.weight.data.chunk(3), _bias(qkv).data.chunk(3), strict=True)
         zero = torch.zeros_like(query[0]), torch.zeros_like(query[1])
-        for linear, (weight, bias) in ((self.query, query), (self.key, key), (self.value, zero)):
-            linear.weight.data.copy_(weight)
-            _bias(linear).data.copy_(bias)
+        for layer, (weight, bias) in ((self.query, query), (self.key, key), (self.value, zero)):
+            layer.weight.data.copy_(weight)
+            _bias(layer).data.copy_(bias)
         for weight in self.pooling.parameters():
             weight.data.zero_()
 
@@ -88,9 +88,9 @@ class PooledAttention(nn.Module):
         rooms = (None, None, None) if scratch is None else scratch.chunk(3, dim=1)
         q, a, b = rooms
         into = None if a is None or b is None else (a[:count], b[:count])
-        return self.query(x, q), *self.pooling.projected(x, self.key, self.value, slots, into)
+        return linear(self.query, x, q), *self.pooling.projected(x, self.key, self.value, slots, into)
 
 
-def _bias(linear: Linear) -> Tensor:
-    assert linear.bias is not None
-    return linear.bias
+def _bias(layer: nn.Linear) -> Tensor:
+    assert layer.bias is not None
+    return layer.bias

@@ -9,7 +9,7 @@ from torch.nn import functional as F
 
 from longspan.errors import one_of
 from longspan.layout import Layout
-from longspan.nn.linear import Linear, native, natively, wide
+from longspan.nn.linear import linear, matrix, native, natively, new_linear, wide
 
 SOURCES = ("centre", "first", "mean")
 Pair = tuple[Tensor, Tensor]
@@ -71,7 +71,7 @@ class MeanPooling(nn.Module):
         """Keys and values (N, C) pooled to (S, C)."""
         return summed(k, slots.rows, slots.share), summed(v, slots.rows, slots.share)
 
-    def projected(self, x: Tensor, key: Linear, value: Linear, slots: Slots, into: Pair | None) -> Pair:
+    def projected(self, x: Tensor, key: nn.Linear, value: nn.Linear, slots: Slots, into: Pair | None) -> Pair:
         """key(x) and value(x) pooled; the mean may be taken before, and fewer rows be projected."""
         mean = summed(x, slots.rows, slots.share)
         return _projected((mean, mean), key, value, into)
@@ -84,9 +84,9 @@ class MaxPooling(nn.Module):
         """Keys and values (N, C) pooled to (S, C)."""
         return _largest(k, slots), _largest(v, slots)
 
-    def projected(self, x: Tensor, key: Linear, value: Linear, slots: Slots, into: Pair | None) -> Pair:
+    def projected(self, x: Tensor, key: nn.Linear, value: nn.Linear, slots: Slots, into: Pair | None) -> Pair:
         """key(x) and value(x) pooled."""
-        return self.forward(key(x), value(x), slots)
+        return self.forward(linear(key, x), linear(value, x), slots)
 
 
 class DynamicPooling(nn.Module):
@@ -96,7 +96,7 @@ class DynamicPooling(nn.Module):
     each head has a W for its own part of u. Keys and values have a W each, or the same one if `shared`.
 
     >>> DynamicPooling(6, kernel=5).delta
-    Linear(6, 10, bias=False)
+    Linear(in_features=6, out_features=10, bias=False)
     """
 
     def __init__(
@@ -104,27 +104,28 @@ class DynamicPooling(nn.Module):
     ) -> None:
         super().__init__()
         one_of("source", source, SOURCES)
-        self.delta = Linear(width // heads, (1 if shared else 2) * heads * kernel, bias=False)
+        self.delta = new_linear(width // heads, (1 if shared else 2) * heads * kernel, bias=False)
         self.kernel, self.source, self.heads = kernel, source, heads
 
     def forward(self, k: Tensor, v: Tensor, slots: Slots) -> Pair:
         """Keys and values (N, C) pooled to (S, C)."""
-        of_keys, of_values = self._maps()
+        of_keys, of_values = self._maps(k)
         return self._pooled(k, of_keys, slots), self._pooled(v, of_values, slots)
 
-    def projected(self, x: Tensor, key: Linear, value: Linear, slots: Slots, into: Pair | None) -> Pair:
+    def projected(self, x: Tensor, key: nn.Linear, value: nn.Linear, slots: Slots, into: Pair | None) -> Pair:
         """key(x) and value(x) pooled.
 
         The weights of a slot sum to 1, so they may be applied before the projection, and W (A u + b) is
         (W A) u + W b: nothing but pooled rows is projected.
         """
         if self.heads > 1:
-            return self.forward(key(x), value(x), slots)
+            return self.forward(linear(key, x), linear(value, x), slots)
         u, pooled = wide(self._source(x, slots)), []
-        for linear, delta in zip((key, value), self._maps(), strict=True):
-            assert linear.bias is not None
+        for layer, delta in zip((key, value), self._maps(x), strict=True):
+            own, offset = matrix(layer, x)
+            assert offset is not None
             # In memory of their own: the bits of torch's products depend on how a file's is aligned.
-            weight, bias = wide(linear.weight).clone(), wide(linear.bias).clone()
+            weight, bias = wide(own).clone(), wide(offset).clone()
             logits = _linear(u, delta[0] @ weight, delta[0] @ bias)
             pooled.append(summed(x, slots.rows, _weights(logits, slots.exists)))
         return _projected((pooled[0], pooled[1]), key, value, into)
@@ -138,9 +139,10 @@ class DynamicPooling(nn.Module):
         by_head = x.reshape(x.shape[0] * self.heads, -1)
         return summed(by_head, rows.flatten(0, 1), weights.flatten(0, 1)).view(slots.rows.shape[0], -1)
 
-    def _maps(self) -> Pair:
+    def _maps(self, x: Tensor) -> Pair:
         """W of keys and of values, each (H, K, D)."""
-        maps = wide(self.delta.weight).clone().unflatten(0, (-1, self.heads, self.kernel))
+        weight, _ = matrix(self.delta, x[:, : x.shape[1] // self.heads])
+        maps = wide(weight).clone().unflatten(0, (-1, self.heads, self.kernel))
         return maps[0], maps[-1]
 
     def _source(self, x: Tensor, slots: Slots) -> Tensor:
@@ -165,7 +167,7 @@ def summed(x: Tensor, rows: Tensor, weights: Tensor) -> Tensor:
 
 def _linear(x: Tensor, weight: Tensor, bias: Tensor) -> Tensor:
     if not torch.is_grad_enabled() and native(x, weight) is not None:
-        return natively(x, weight, bias, into=None, then=None, plus=None)
+        return natively(x, weight, bias, into=None, then=None, times=None, plus=None)
     return F.linear(x, weight, bias)
 
 
@@ -180,6 +182,6 @@ def _largest(x: Tensor, slots: Slots) -> Tensor:
     return best
 
 
-def _projected(pooled: Pair, key: Linear, value: Linear, into: Pair | None) -> Pair:
+def _projected(pooled: Pair, key: nn.Linear, value: nn.Linear, into: Pair | None) -> Pair:
     k, v = into or (None, None)
-    return key(pooled[0], k), value(pooled[1], v)
+    return linear(key, pooled[0], k), linear(value, pooled[1], v)

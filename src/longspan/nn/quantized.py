@@ -9,7 +9,7 @@ from torch import Tensor, nn
 from longspan import native
 from longspan.errors import BackendError, bad
 from longspan.nn.activations import Activation
-from longspan.nn.linear import Linear, after, natively, wide
+from longspan.nn.linear import ALL, after, natively, wide
 from longspan.nn.rows import ROWS
 
 STEPS = 64
@@ -26,9 +26,9 @@ class QuantizedLinear(nn.Module):
     processor; torch's kernels, where the core is missing, with 7. Products are summed in whole numbers, which
     is exact, and a row's scale is its own: a row's result has the same bits whatever rows stand beside it.
 
-    >>> layer = Linear(3, 2)
-    >>> layer.weight.data.fill_(0.5).shape
-    torch.Size([2, 3])
+    >>> layer = nn.Linear(3, 2)
+    >>> layer.weight.data.fill_(0.5).shape, layer.bias.data.fill_(0).shape
+    (torch.Size([2, 3]), torch.Size([2]))
     >>> with torch.no_grad():
     ...     QuantizedLinear(layer)(torch.tensor([[1.0, 1.0, -1.0]]))
     tensor([[0.5000, 0.5000]])
@@ -38,7 +38,7 @@ class QuantizedLinear(nn.Module):
     scales: Tensor
     bias: Tensor
 
-    def __init__(self, linear: Linear) -> None:
+    def __init__(self, linear: nn.Linear) -> None:
         super().__init__()
         weight = wide(linear.weight.detach())
         outputs, self.inputs = weight.shape
@@ -51,24 +51,29 @@ class QuantizedLinear(nn.Module):
             self.register_buffer("weight", whole, persistent=False)
             self.register_buffer("scales", scales, persistent=False)
 
-    def forward(
+    def forward(self, x: Tensor) -> Tensor:
+        return self.fused(x, None, ALL, then=None, times=None, plus=None)
+
+    def fused(
         self,
         x: Tensor,
-        into: Tensor | None = None,
+        into: Tensor | None,
+        rows: slice,
         *,
-        then: Activation | None = None,
-        plus: Tensor | None = None,
+        then: Activation | None,
+        times: Tensor | None,
+        plus: Tensor | None,
     ) -> Tensor:
-        """then(x W' + b) + plus, written to `into` where that is given."""
+        """then(x W' + b) * times + plus of some outputs, written to `into` where that is given."""
         if torch.is_grad_enabled() and x.requires_grad:
             raise BackendError(
                 "int8 layers cannot be trained. Read under torch.no_grad(), "
                 "or train in float32 and load the result with precision='int8'."
             )
         if self._torch is not None:
-            return after(self._torch(x, wide(self.bias)), then, plus, into)
-        scales, bias = wide(self.scales), wide(self.bias)
-        return natively(x, self.weight, bias, scales=scales, into=into, then=then, plus=plus)
+            return after(self._torch(x, wide(self.bias))[:, rows], then, times, plus, into)
+        weight, scales, bias = self.weight[rows], wide(self.scales[rows]), wide(self.bias[rows])
+        return natively(x, weight, bias, scales=scales, into=into, then=then, times=times, plus=plus)
 
     def extra_repr(self) -> str:
         return f"{self.inputs}, {len(self.bias)}, int8"
@@ -115,7 +120,7 @@ def quantize(model: nn.Module) -> nn.Module:
         for path in getattr(layer, "int8_paths", ()):
             owner, _, name = path.rpartition(".")
             linear = layer.get_submodule(path)
-            if isinstance(linear, Linear):
+            if isinstance(linear, nn.Linear):
                 if linear.weight.device.type != "cpu":
                     raise bad("device", "the CPU for int8", str(linear.weight.device), "Load it there.")
                 setattr(layer.get_submodule(owner), name, QuantizedLinear(linear))
@@ -125,7 +130,7 @@ def quantize(model: nn.Module) -> nn.Module:
 def is_quantized(model: nn.Module) -> bool:
     """Whether `model` has int8 layers.
 
-    >>> is_quantized(Linear(3, 2))
+    >>> is_quantized(nn.Linear(3, 2))
     False
     """
     return any(isinstance(module, QuantizedLinear) for module in model.modules())

@@ -5,13 +5,15 @@ from collections.abc import Callable
 import torch
 from torch import Tensor
 
+from longspan.native import in_a_graph
+
 ROWS = 1024
 """Few enough that the intermediates of a piece stay in the cache, many enough for full matrix speed."""
 
 
 def writes_over() -> bool:
     """Whether memory may be written over, as nothing is differentiated, and no graph is traced."""
-    return not torch.is_grad_enabled() and not torch.compiler.is_compiling()
+    return not torch.is_grad_enabled() and not in_a_graph()
 
 
 def by_rows(step: Callable[..., Tensor], *columns: Tensor) -> Tensor:

@@ -11,6 +11,8 @@ def read(raw: Raw) -> BertConfig:
     """Our config of theirs."""
     known = {name: value for name, value in raw.items() if name != "pad_token_id" or value is not None}
     refuse_decoder(raw)
+    if raw.get("feed_forward_type") not in (None, "original"):
+        raise bad("feed_forward_type", "'original'", raw["feed_forward_type"], "BERT has no other blocks.")
     return build_config(BertConfig, common(known, pad=0, defaults={}, offset=False))
 
 

@@ -8,7 +8,7 @@ from torch.nn import functional as F
 
 from longspan.layout import Layout
 from longspan.nn.embeddings import check
-from longspan.nn.linear import Linear
+from longspan.nn.linear import linear, new_linear
 from longspan.nn.norm import LayerNorm
 from longspan.nn.sites import positions, tensor
 from longspan.structure.structure import Structure
@@ -28,7 +28,7 @@ class StreamEmbeddings(nn.Module):
         super().__init__()
         width, size, rows = config.width, config.embedding_size, config.positions + config.position_offset
         self.words = nn.Embedding(config.vocab_size, width if size is None else size)
-        self.projection = None if size is None else Linear(size, width)
+        self.projection = None if size is None else new_linear(size, width)
         self.types = nn.Embedding(config.token_types, width)
         self.positions, self.global_positions = (
             nn.Embedding(rows, width) if config.absolute else None for _ in range(2)
@@ -54,7 +54,7 @@ class StreamEmbeddings(nn.Module):
 
     def _embedded(self, ids: Tensor, types: Tensor | None, place: Tensor, stream: int) -> Tensor:
         x = self.words(ids)  # (N,) -> (N, C)
-        x = x if self.projection is None else self.projection(x)
+        x = x if self.projection is None else linear(self.projection, x)
         x = x + (self.types.weight[self.usual[stream]] if types is None else self.types(types))
         table = self.global_positions if stream else self.positions
         if table is not None:

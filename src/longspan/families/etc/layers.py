@@ -1,5 +1,6 @@
 """Attention of two streams, tokens and global tokens, as in ETC: one softmax for each stream over both."""
 
+from functools import partial
 from typing import TYPE_CHECKING, NamedTuple
 
 import torch
@@ -8,8 +9,9 @@ from torch import Tensor, nn
 from longspan.engine.call import AnyPlan, attention
 from longspan.engine.terms import RelativeKeys, ScoreTable, Term
 from longspan.nn.attention import fresh_dropout
-from longspan.nn.encoder import FEED_FORWARD, FeedForward, residual
-from longspan.nn.linear import Linear
+from longspan.nn.encoder import int8_paths, residual
+from longspan.nn.feed_forward import FeedForward
+from longspan.nn.linear import linear, new_linear
 from longspan.nn.norm import LayerNorm
 from longspan.nn.rows import by_rows, writes_over
 
@@ -59,15 +61,15 @@ class TwoStreamAttention(nn.Module):
         super().__init__()
         width, heads, self.sharing = config.width, config.heads, config.sharing
         if self.sharing == "all":
-            self.qkv = Linear(width, 3 * width)
+            self.qkv = new_linear(width, 3 * width)
         elif self.sharing == "sides":
-            self.long_query, self.global_query = Linear(width, width), Linear(width, width)
-            self.long_kv, self.global_kv = Linear(width, 2 * width), Linear(width, 2 * width)
+            self.long_query, self.global_query = new_linear(width, width), new_linear(width, width)
+            self.long_kv, self.global_kv = new_linear(width, 2 * width), new_linear(width, 2 * width)
         else:
             # A query, the key and value seen by the own stream, and those seen by the other.
-            self.from_long, self.from_global = Linear(width, 5 * width), Linear(width, 5 * width)
-        self.out = Linear(width, width)
-        self.global_out = None if config.share_out else Linear(width, width)
+            self.from_long, self.from_global = new_linear(width, 5 * width), new_linear(width, 5 * width)
+        self.out = new_linear(width, width)
+        self.global_out = None if config.share_out else new_linear(width, width)
         self.long_relative, self.global_relative = (
             Relative(config.relative, heads, width // heads) if config.relative else None for _ in range(2)
         )
@@ -92,18 +94,21 @@ class TwoStreamAttention(nn.Module):
     def _projected(self, x: Tensor, n: int, scratch: Tensor | None) -> tuple[tuple[Tensor, ...], ...]:
         """For each stream its queries, and the keys and values of all rows: (N or N + G, H, D)."""
         if self.sharing == "all":
-            q, k, v = self._split(self.qkv(x, scratch), 3)
+            q, k, v = self._split(linear(self.qkv, x, scratch), 3)
             return (q[:n], k, v), (q[n:], k, v)
         if self.sharing == "sides":
-            queries = self._split(self.long_query(x[:n]), 1), self._split(self.global_query(x[n:]), 1)
-            seen = self._split(self.long_kv(x), 2), self._split(self.global_kv(x), 2)
-            return (*queries[0], *seen[0]), (*queries[1], *seen[1])
-        above = self.from_global(x[n:]).view(x.shape[0] - n, 5, -1)[:, OTHERS_FIRST].flatten(1)
+            sides = (self.long_query, self.long_kv, x[:n]), (self.global_query, self.global_kv, x[n:])
+            long, globals = (
+                (*self._split(linear(query, own), 1), *self._split(linear(kv, x), 2))
+                for query, kv, own in sides
+            )
+            return long, globals
+        above = linear(self.from_global, x[n:]).view(x.shape[0] - n, 5, -1)[:, OTHERS_FIRST].flatten(1)
         if scratch is None:
-            rows = torch.cat([self.from_long(x[:n]), above])
+            rows = torch.cat([linear(self.from_long, x[:n]), above])
         else:
             rows, scratch[n:] = scratch, above
-            self.from_long(x[:n], scratch[:n])
+            linear(self.from_long, x[:n], scratch[:n])
         q, long_k, long_v, global_k, global_v = self._split(rows, 5)
         return (q[:n], long_k, long_v), (q[n:], global_k, global_v)
 
@@ -133,7 +138,8 @@ class TwoStreamLayer(nn.Module):
     def int8_paths(self) -> tuple[str, ...]:
         """Its linear layers that may be computed in int8: all but those of global tokens alone."""
         own = ("qkv", "out", "long_query", "long_kv", "global_kv", "from_long")
-        return (*(f"attention.{name}" for name in own if hasattr(self.attention, name)), *FEED_FORWARD)
+        here = (f"attention.{name}" for name in own if hasattr(self.attention, name))
+        return (*here, *int8_paths(self, "feed_forward"))
 
     def forward(self, x: Tensor, plans: StreamPlans, n: int, *, scratch: Tensor | None = None) -> Tensor:
         """The first `n` rows of x are those of the long stream."""
@@ -144,7 +150,7 @@ class TwoStreamLayer(nn.Module):
     def _rest(self, x: Tensor, context: Tensor, into: Tensor | None) -> Tensor:
         """All that is done to each row of the long stream by itself."""
         dropout = self.dropout if self.training else 0.0
-        x = self.attention_norm(residual(self.attention.out, context, x, dropout))
+        x = self.attention_norm(residual(partial(linear, self.attention.out), context, x, dropout))
         y = residual(self.feed_forward, x, x, dropout, into)
         return self.feed_forward_norm(y, into)  # type: ignore[no-any-return]
 
@@ -153,5 +159,5 @@ class TwoStreamLayer(nn.Module):
         out = self.attention.global_out or self.attention.out
         inner = self.global_feed_forward or self.feed_forward
         norm = self.global_feed_forward_norm or self.feed_forward_norm
-        x = self.global_attention_norm(residual(out, context, x, dropout))
+        x = self.global_attention_norm(residual(partial(linear, out), context, x, dropout))
         return norm(residual(inner, x, x, dropout, into), into)  # type: ignore[no-any-return]

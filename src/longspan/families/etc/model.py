@@ -234,9 +234,11 @@ class Etc(Backbone):
 
     def _read(self, ids: Tensor, inputs: "StreamInputs", token_types: Tensor | None) -> Tensor:
         """Both streams, (N + G, C)."""
-        x = self.embeddings(ids, inputs.rows, token_types)
         own = [(inputs.plans, ids.shape[0])] * self.config.layers
-        return backbone.run(self.layers, x, own, projections=PROJECTIONS[self.config.sharing])
+        count = PROJECTIONS[self.config.sharing]
+        return backbone.run(
+            self.layers, lambda: self.embeddings(ids, inputs.rows, token_types), own, projections=count
+        )
 
     def streams(
         self,

@@ -16,7 +16,7 @@ from longspan.errors import FARTHEST
 from longspan.families.attention_spec import AttentionSpec
 from longspan.layout import Layout
 from longspan.nn.attention import Biases, Dropping, fresh_dropout
-from longspan.nn.linear import Linear, wide
+from longspan.nn.linear import linear, matrix, new_linear, wide
 from longspan.nn.relative import ByHead
 from longspan.nn.rows import writes_over
 from longspan.shapes import IntArray
@@ -86,9 +86,9 @@ def _projected(spec: AttentionSpec, rows: IntArray, heads: int, labels: Labels |
 class GlobalProjections:
     """What global rows see by projections of their own: linear layers with biases, and what drops pairs."""
 
-    query: Linear | nn.Linear
-    key: Linear | nn.Linear
-    value: Linear | nn.Linear
+    query: nn.Linear
+    key: nn.Linear
+    value: nn.Linear
     heads: int
     dropout: Dropping
 
@@ -105,24 +105,24 @@ class GlobalProjections:
         """All keys through the global projections."""
         seen = x if group.keys is None else x[group.keys.to(x.device)]
         q, k, v = (
-            linear(rows).view(rows.shape[0], self.heads, -1)  # (N, C) -> (N, H, D)
-            for linear, rows in ((self.query, marked), (self.key, seen), (self.value, seen))
+            linear(layer, rows).view(rows.shape[0], self.heads, -1)  # (N, C) -> (N, H, D)
+            for layer, rows in ((self.query, marked), (self.key, seen), (self.value, seen))
         )
         return attention(q, k, v, group.pairs, terms=biases, dropout=fresh_dropout(self.dropout)).flatten(1)
 
     def _absorbed(self, x: Tensor, marked: Tensor, group: Group, biases: Biases) -> Tensor:
         """The queries through the key projection, the result through the value projection."""
         rows, width = marked.shape
-        size = width // self.heads
-        q = self.query(marked).view(rows, self.heads, size)
-        key, value = (wide(p.weight).view(self.heads, size, width) for p in (self.key, self.value))
+        size = int(width) // self.heads  # an exporter would make it a tensor
+        q = linear(self.query, marked).view(rows, self.heads, size)
+        (key, unseen), (value, bias) = (matrix(layer, x) for layer in (self.key, self.value))
+        key, value = (wide(weight).view(self.heads, size, width) for weight in (key, value))
         carried = torch.einsum("ghd,hdc->ghc", wide(q), key).to(x.dtype).reshape(rows * self.heads, 1, width)
         seen, dropout = x.unsqueeze(1), fresh_dropout(self.dropout)  # (N, C) -> (N, 1, C): one wide head
         by_head = tuple(ScoreTable(one.table.t().reshape(-1, 1)) for one in biases)  # (L, H) -> (H * L, 1)
         mean = attention(carried, seen, seen, group.pairs, scale=size**-0.5, terms=by_head, dropout=dropout)
         mean = wide(mean).view(rows, self.heads, width)
         context = torch.einsum("ghc,hdc->ghd", mean, value).flatten(1).to(x.dtype)
-        bias, unseen = self.value.bias, self.key.bias
         assert bias is not None
         assert unseen is not None
         context = context + 0 * unseen  # softmax does not see it: its gradient is 0, but it has one
@@ -154,9 +154,9 @@ class LongformerAttention(nn.Module):
 
     def __init__(self, width: int, heads: int, *, dropout: float = 0.0) -> None:
         super().__init__()
-        self.qkv = Linear(width, 3 * width)
-        self.global_query, self.global_key, self.global_value = (Linear(width, width) for _ in range(3))
-        self.out = Linear(width, width)
+        self.qkv = new_linear(width, 3 * width)
+        self.global_query, self.global_key, self.global_value = (new_linear(width, width) for _ in range(3))
+        self.out = new_linear(width, width)
         self.heads, self.dropout = heads, dropout
 
     def forward(
@@ -168,7 +168,9 @@ class LongformerAttention(nn.Module):
         *,
         scratch: Tensor | None = None,
     ) -> Tensor:
-        q, k, v = self.qkv(x, scratch).view(x.shape[0], 3, self.heads, -1).unbind(1)  # (N, 3C) -> (N, H, D)
+        q, k, v = (
+            linear(self.qkv, x, scratch).view(x.shape[0], 3, self.heads, -1).unbind(1)
+        )  # (N, 3C) -> (N, H, D)
         context = attention(q, k, v, pairs, terms=biases, dropout=fresh_dropout(self)).flatten(1)  # to (N, C)
         return self.with_global_rows(context, x, global_rows, biases)
 

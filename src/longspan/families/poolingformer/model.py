@@ -46,6 +46,7 @@ from longspan.families.longformer.attention import GlobalRows, LongformerAttenti
 from longspan.families.longformer.model import LongformerConfig
 from longspan.layout import Layout
 from longspan.nn.attention import Biases, fresh_dropout
+from longspan.nn.linear import linear
 from longspan.nn.pooled_attention import PooledAttention, PooledKeys
 from longspan.nn.pooling import SOURCES, DynamicPooling, MaxPooling, MeanPooling, Pooling, Slots
 from longspan.patterns import Window
@@ -157,7 +158,7 @@ class PoolingformerAttention(LongformerAttention):
         *,
         scratch: Tensor | None = None,
     ) -> Tensor:
-        qkv = self.qkv(x, scratch)
+        qkv = linear(self.qkv, x, scratch)
         q, k, v = qkv.view(x.shape[0], 3, self.heads, -1).unbind(1)  # (N, 3C) -> (N, H, D)
         near = attention(q, k, v, pairs, terms=biases, dropout=fresh_dropout(self)).flatten(1)
         near = self.with_global_rows(near, x, global_rows, biases)

@@ -44,5 +44,8 @@ ROBERTA = replace(
     unused={},
     presets={"roberta-base": RobertaConfig()},
 )
-XLM_ROBERTA = replace(ROBERTA, model_type="xlm-roberta", name="XLMRoberta", presets={})
+BGE_M3 = RobertaConfig(
+    vocab_size=250_002, width=1024, layers=24, heads=16, feed_forward=4096, positions=8192, token_types=1
+)
+XLM_ROBERTA = replace(ROBERTA, model_type="xlm-roberta", name="XLMRoberta", presets={"bge-m3": BGE_M3})
 CAMEMBERT = replace(ROBERTA, model_type="camembert", name="Camembert", presets={})

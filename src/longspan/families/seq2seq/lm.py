@@ -1,17 +1,23 @@
 """Encoder-decoder models for tasks: one writes about documents, one reads each document twice."""
 
+from collections.abc import Callable
+from typing import cast, overload
+
 import torch
 from torch import Tensor
+from torch.nn import functional as F
 
-from longspan.errors import no_tensor
+from longspan.errors import bad, no_tensor
 from longspan.families.backbone import Backbone
 from longspan.families.config import Rule
 from longspan.families.model_plan import ModelPlan, outside_of_graphs, planned
+from longspan.families.padded import ModelOutput, PaddedBatch, tensor_of
 from longspan.families.seq2seq.model import Decoder, Seq2Seq, shift_right
 from longspan.families.task_model import TaskModel
 from longspan.layout import Layout, require
-from longspan.nn.chunked_cross_entropy import chunked_cross_entropy
+from longspan.nn.chunked_cross_entropy import IGNORE_INDEX, chunked_cross_entropy
 from longspan.nn.heads import LMHead
+from longspan.nn.linear import matrix, wide
 
 
 class Seq2SeqLM(TaskModel):
@@ -33,6 +39,9 @@ class Seq2SeqLM(TaskModel):
     head: LMHead
     global_tokens: Rule = "first"
 
+    writes: Callable[..., Tensor] | None = None
+    "What generates; the task knows."
+
     def __init__(self, backbone: Seq2Seq, head: LMHead) -> None:
         super().__init__(backbone, head, "ForConditionalGeneration")
 
@@ -44,14 +53,72 @@ class Seq2SeqLM(TaskModel):
     def decoder(self) -> Decoder:
         return self.backbone.decoder
 
-    def forward(  # type: ignore[override]
-        self, ids: Tensor, layout: Layout | ModelPlan, decoder_ids: Tensor, texts: Layout | None = None
-    ) -> Tensor:
+    @overload  # type: ignore[override]
+    def forward(
+        self, ids: Tensor, layout: Layout | ModelPlan, decoder_ids: Tensor, texts: Layout | None = ...
+    ) -> Tensor: ...
+    @overload
+    def forward(
+        self,
+        *,
+        input_ids: Tensor,
+        attention_mask: Tensor | None = ...,
+        global_attention_mask: Tensor | None = ...,
+        decoder_input_ids: Tensor | None = ...,
+        decoder_attention_mask: Tensor | None = ...,
+        labels: Tensor | None = ...,
+    ) -> ModelOutput: ...
+    def forward(
+        self,
+        ids: Tensor | None = None,
+        layout: Layout | ModelPlan | None = None,
+        decoder_ids: Tensor | None = None,
+        texts: Layout | None = None,
+        *,
+        input_ids: Tensor | None = None,
+        attention_mask: Tensor | None = None,
+        global_attention_mask: Tensor | None = None,
+        decoder_input_ids: Tensor | None = None,
+        decoder_attention_mask: Tensor | None = None,
+        labels: Tensor | None = None,
+    ) -> Tensor | ModelOutput:
         """Logits (N, vocab) for the word after each of `decoder_ids` (N,), the tokens of `texts`.
 
-        A plan in the place of the layout tells of the texts, too.
+        A plan in the place of the layout tells of the texts, too. Or as transformers has it, padded: `labels`
+        (B, T), whose words are shifted for the decoder, or `decoder_input_ids`.
         """
-        return self.logits(self.hidden(ids, layout, decoder_ids, texts))
+        if input_ids is None:
+            given = cast(Tensor, ids), cast(Layout, layout), cast(Tensor, decoder_ids)
+            return self.logits(self.hidden(*given, texts))
+        documents = PaddedBatch.of(tensor_of("input_ids", input_ids), attention_mask, global_attention_mask)
+        read = documents.pack("input_ids", input_ids), documents.layout
+        if labels is not None:
+            written = PaddedBatch.of(tensor_of("labels", labels), _until_last(labels != IGNORE_INDEX))
+            words = written.pack("labels", labels)
+            inputs = shift_right(words, written.layout, self.backbone.config)
+            if decoder_input_ids is not None:
+                inputs = written.pack("decoder_input_ids", decoder_input_ids)
+            x = self.hidden(*read, inputs, written.layout)
+            logits = self.logits(x)
+            loss = F.cross_entropy(wide(logits), words, ignore_index=IGNORE_INDEX)
+            return ModelOutput(loss=loss, logits=written.unpack(logits))
+        if decoder_input_ids is None:
+            raise bad("labels", "given, or decoder_input_ids", None, "generate() writes without them.")
+        written = PaddedBatch.of(decoder_input_ids, decoder_attention_mask)
+        x = self.hidden(*read, written.pack("decoder_input_ids", decoder_input_ids), written.layout)
+        return ModelOutput(logits=written.unpack(self.logits(x)))
+
+    def generate(
+        self,
+        input_ids: Tensor,
+        attention_mask: Tensor | None = None,
+        global_attention_mask: Tensor | None = None,
+        **options: object,
+    ) -> Tensor:
+        """Texts about each document (B, T), the start token first; `options` are GenerationConfig's."""
+        if self.writes is None:
+            raise bad("model", "built for a task to generate", "built by hand", "Use longspan.load or build.")
+        return self.writes(self, input_ids, attention_mask, global_attention_mask, **options)
 
     def hidden(
         self, ids: Tensor, layout: Layout | ModelPlan, decoder_ids: Tensor, texts: Layout | None = None
@@ -85,8 +152,15 @@ class Seq2SeqLM(TaskModel):
         if not isinstance(labels, Tensor):
             raise no_tensor("labels", labels)
         x = self.hidden(ids, layout, shift_right(labels, texts, self.backbone.config), texts)
-        weight, bias = self.head.decoder.weight, self.head.bias[0]
+        (weight, _), bias = matrix(self.head.decoder, x), self.head.bias[0]
         return chunked_cross_entropy(x, weight, bias, labels, label_smoothing=label_smoothing)
+
+
+def _until_last(seen: Tensor) -> Tensor:
+    """(B, T): everything up to the last word of each text; one without any keeps its first place."""
+    kept = seen.flip(1).cumsum(1).flip(1) > 0
+    kept[:, 0] = True
+    return kept
 
 
 class Seq2SeqTaskModel(TaskModel):
@@ -102,7 +176,7 @@ class Seq2SeqTaskModel(TaskModel):
     def head_dropout(self) -> float | None:
         return 0.0
 
-    def forward(self, ids: Tensor, layout: Layout | ModelPlan, token_types: Tensor | None = None) -> Tensor:
+    def packed(self, ids: Tensor, layout: Layout | ModelPlan, token_types: Tensor | None = None) -> Tensor:
         given = self.given(layout)
         rows = given.rows if isinstance(given, ModelPlan) else given
         again = shift_right(ids, rows, self.backbone.config)

@@ -107,6 +107,7 @@ class Decoder(nn.Module):
             positions=config.positions,
             offset=config.position_offset,
             rescale=like.rescale_embeddings,
+            norm=like.norms_embeddings,
         )
         self.embeddings.words = words
         self.layers = Layers(

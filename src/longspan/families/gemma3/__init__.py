@@ -1,0 +1,1 @@
+"""EmbeddingGemma: Gemma 3 as an encoder."""
