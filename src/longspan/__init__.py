@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 from longspan._version import __version__ as __version__
 
 if TYPE_CHECKING:
+    from longspan import export as export
     from longspan import hf as hf
     from longspan import patterns as patterns
     from longspan.engine.call import attention as attention
@@ -57,12 +58,14 @@ _HOME = {
     "plan": "longspan.engine.plan",
 }
 
-__all__ = sorted(["hf", "patterns", *_HOME])
+_MODULES = ("export", "hf", "patterns")
+
+__all__ = sorted([*_MODULES, *_HOME])
 
 
 def __getattr__(name: str) -> Any:
     """Load a public name on first use and keep it, so that the second use costs nothing."""
-    if name in ("hf", "patterns"):
+    if name in _MODULES:
         value: Any = import_module(f"longspan.{name}")
     elif name in _HOME:
         value = getattr(import_module(_HOME[name]), name)

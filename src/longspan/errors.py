@@ -1,5 +1,6 @@
 """One grammar for every error: the name, what it must be, what it is, and how to repair it."""
 
+import math
 import operator
 from collections.abc import Iterable
 from difflib import get_close_matches
@@ -124,3 +125,12 @@ def whole(name: str, value: object, least: int, repair: str = "", *, most: int =
     if number > most:
         raise bad(name, f"at most {most}", number)
     return number
+
+
+def number(name: str, value: object, least: float, most: float, *, below: bool = False) -> float:
+    """`value` as a float from `least` to `most` (below it, if asked), or the error that says why not."""
+    if isinstance(value, bool) or not isinstance(value, (int, float)) or not math.isfinite(value):
+        raise bad(name, "a number", value)
+    if not least <= value <= most or (below and value == most):
+        raise bad(name, f"from {least:g} to {'below ' if below else ''}{most:g}", value)
+    return float(value)

@@ -22,6 +22,7 @@ _DATA = re.compile(
     r"|vocab\.txt|merges\.txt|spiece\.model|sentencepiece\.bpe\.model"
     r"|etc_config\.json|vocab_bert_uncased_english\.txt"
     r"|modules\.json|sentence_bert_config\.json|config_sentence_transformers\.json"
+    r"|(sparse|colbert)_linear\.pt"
     r"|\d+_\w+/(config\.json|model\.safetensors)"
 )
 _SAFETENSORS = re.compile(r"model(-\d+-of-\d+)?\.safetensors|model\.safetensors\.index\.json")
@@ -113,7 +114,7 @@ def resolve(
 def data_files(names: Iterable[str]) -> list[str]:
     """The files of a repository that are worth a download: never code, pickles only for want of safetensors.
 
-    TensorFlow checkpoints are ETC's, and for want of both.
+    TensorFlow checkpoints are ETC's, and for want of both. Heads beside a model exist as pickles only.
 
     >>> data_files(["config.json", "model.safetensors", "pytorch_model.bin", "modeling.py"])
     ['config.json', 'model.safetensors']

@@ -21,9 +21,12 @@ from longspan.nn.quantized import quantize
 from longspan.pipeline.options import Options, ReadingOptions
 from longspan.pipeline.run import log
 from longspan.reader import Reader
+from longspan.tasks.cross_encoder import with_activation
 from longspan.tasks.registry import task_named
+from longspan.tasks.similarity import MAX_SIM
 from longspan.tasks.style import unfollowed
 from longspan.text.tokenizer import Tokenizer
+from longspan.text_model import placed
 
 SAVE_IT = "Save a tokenizer of transformers with save_pretrained(folder), and give the folder."
 
@@ -43,6 +46,7 @@ def load(
     local_files_only: bool = False,
     trust_remote_code: bool = False,
     ignore_mismatched_sizes: bool = False,
+    adapter: str | None = None,
     **options: Unpack[ReadingOptions],
 ) -> Reader:
     """A Reader for a folder or a model of the Hugging Face hub, downloaded as data: none of its code is run.
@@ -51,11 +55,12 @@ def load(
     a folder if it exists, a name that `longspan models` lists, or a name on the hub, in this order. `task` is
     a verb of the Reader, or what Hugging Face calls it; None is what the model was made for. `labels` counts
     or names the classes of a new head; `tokenizer` is one, or its folder, if the model's folder has none.
-    precision="int8" makes the linear layers so, for reading on a CPU. `options` are those of the Reader.
+    precision="int8" makes the linear layers so, for reading on a CPU. `adapter` names the one that is merged
+    into the weights, where a file holds several. `options` are those of the Reader.
     """
     Options().but(**options)  # a mistake is an error before anything is downloaded
     _check(precision, tokenizer)
-    place = _device(device)
+    place = None if device is None else placed(device)
     ensure(model, local_files_only=local_files_only)
     with _one_save(model):
         loaded = load_model(
@@ -64,6 +69,7 @@ def load(
             labels=labels,
             dtype=dtype,
             ignore_mismatched_sizes=ignore_mismatched_sizes,
+            adapter=adapter,
             revision=revision,
             cache_dir=cache_dir,
             token=token,
@@ -79,10 +85,9 @@ def load(
         words,
         labels=loaded.labels,
         problem=loaded.problem,
-        prompts=prompts.get("prompts"),
-        default_prompt_name=prompts.get("default_prompt_name"),
-        config=loaded.config,
+        config=with_activation(loaded.config, prompts),
         generation=generation,
+        **_of_vectors(prompts),
         **options,
     )
 
@@ -108,20 +113,6 @@ def _check(precision: object, tokenizer: object) -> None:
         raise bad("tokenizer", "longspan's Tokenizer, or a folder", type(tokenizer).__name__, SAVE_IT)
 
 
-def _device(device: str | torch.device | None) -> torch.device | None:
-    """The device, if this machine has it."""
-    if device is None:
-        return None
-    try:
-        place = torch.device(device)
-        torch.empty(0, device=place)
-    except (RuntimeError, TypeError, AssertionError) as error:  # AssertionError: torch has no CUDA at all
-        reason = str(error).partition("\n")[0].rstrip(".")
-        requirement = 'a device that torch has here, such as "cpu"'
-        raise bad("device", requirement, str(device), f"torch says: {reason}.") from None
-    return place
-
-
 def _placed(model: TaskModel, place: torch.device | None, precision: str | None) -> TaskModel:
     """The model on its device, and in its precision."""
     if place is not None:
@@ -135,6 +126,15 @@ def _settings(loaded: LoadedModel) -> tuple[dict[str, Any], dict[str, Any]]:
     """What the folder says of prompts, and of generation where the model writes."""
     writes = loaded.model.backbone.config.has_decoder
     return _stated(loaded.folder, PROMPTS), _stated(loaded.folder, GENERATION) if writes else {}
+
+
+def _of_vectors(prompts: dict[str, Any]) -> dict[str, Any]:
+    """What a Reader takes of the folder's prompts and similarity."""
+    names = ("prompts", "default_prompt_name", "similarity_fn_name", "truncate_dim")
+    known = {name: prompts[name] for name in names if name in prompts}
+    if known.get("similarity_fn_name") == MAX_SIM:  # which compares tokens, not vectors of texts
+        del known["similarity_fn_name"]
+    return known
 
 
 def _stated(folder: Path, name: str) -> dict[str, Any]:

@@ -3,27 +3,29 @@
 from collections.abc import Iterable
 from typing import Literal, Unpack, overload
 
-from longspan.embedder import Embedder
 from longspan.pipeline.documents import Found
 from longspan.pipeline.inputs import PathLike, TextPair
 from longspan.pipeline.options import ReadingOptions
 from longspan.pipeline.packing import Batch
-from longspan.tasks import answer, choose, classify, fill, summarize, tag
+from longspan.shapes import Vector
+from longspan.tasks import answer, choose, classify, fill, rank, summarize, tag
 from longspan.tasks.answer import Answer, AnswerOptions, Question, Span
 from longspan.tasks.batches import batches
 from longspan.tasks.choose import Choice, Prompt
 from longspan.tasks.classify import Classification, LabelScore
 from longspan.tasks.fill import Guess
+from longspan.tasks.rank import Ranked, Ranker, RankOptions
 from longspan.tasks.registry import TASKS
 from longspan.tasks.summarize import GenerationOptions, OnText, Summary
 from longspan.tasks.tag import Entity, TagOptions
+from longspan.token_embedder import TokenEmbedder
 
 Text = str | TextPair
 Questions = str | Iterable[str | Question]
 Texts = str | Iterable[str] | None
 
 
-class Reader(Embedder):
+class Reader(TokenEmbedder):
     """Text in, answers out: documents of any length, packed without padding, results in the given order.
 
     A text gives one result, a list gives a list (summarize: always a list). A result says how many tokens
@@ -59,6 +61,44 @@ class Reader(Embedder):
         """
         pipeline = self._pipeline("classify")
         return classify.classify(pipeline, texts, self.labels, self.problem, top_k, options).unwrap()
+
+    def rank(
+        self,
+        query: str,
+        documents: Iterable[str],
+        top_k: int | None = None,
+        return_documents: bool = False,
+        **options: Unpack[RankOptions],
+    ) -> list[Ranked]:
+        """[{corpus_id, score, n_tokens, truncated, windows}], the best document first, as CrossEncoder.rank.
+
+        corpus_id counts the documents as they were given; return_documents=True adds their `text`. For
+        cross-encoders (classifiers of one output) and models of late interaction. A score is the output with
+        the activation that the model's folder names, else a sigmoid; of two outputs, the probability of the
+        second. A document longer than the model is read in windows, whose best score counts. `prompt`, or the
+        model's own of the name `prompt_name`, precedes the query.
+        """
+        return rank.rank(self._ranker(options), query, documents, top_k, return_documents, options)
+
+    @overload
+    def predict(self, pairs: tuple[str, str], **options: Unpack[RankOptions]) -> float: ...
+    @overload
+    def predict(
+        self, pairs: Iterable[tuple[str, str] | list[str]], **options: Unpack[RankOptions]
+    ) -> Vector: ...
+    def predict(
+        self, pairs: tuple[str, str] | Iterable[tuple[str, str] | list[str]], **options: Unpack[RankOptions]
+    ) -> Vector | float:
+        """The score of each pair of a query and a document (B,), as rank() gives it."""
+        return rank.predict(self._ranker(options), pairs, options)
+
+    def check_ranks(self) -> None:
+        """Raise an InputError if the model gives no scores, before there is anything to rank."""
+        rank.check(self._ranker({}))
+
+    def _ranker(self, options: RankOptions) -> Ranker:
+        prompt = self._prompt(options.get("prompt"), options.get("prompt_name"))
+        return Ranker(self.task, self._pipeline(self.task), self.config, prompt)
 
     @overload
     def tag(self, texts: str, **options: Unpack[TagOptions]) -> Found[Entity]: ...
@@ -191,7 +231,7 @@ class Reader(Embedder):
 
     def __call__(self, *inputs: object, **options: object) -> object:
         """The verb of the task it was loaded for: reader(text) classifies, if it is a classifier."""
-        verb = getattr(self, self.task, None)
+        verb = getattr(self, TASKS[self.task].verb or self.task, None)
         if verb is not None:
             return verb(*inputs, **options)
         return TASKS[self.task].run(self._pipeline(self.task), *inputs, **options)

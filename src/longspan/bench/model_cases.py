@@ -4,11 +4,13 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from operator import truediv
 
+from longspan.bench import decoder, modern
 from longspan.bench.bars import Bar, at_most, figures, of_peak, of_sgemm, times, timings, whose
 from longspan.bench.cases import DOCUMENTS
 from longspan.bench.jobs import Job
 from longspan.bench.loading import LoadCase
 from longspan.bench.measure import Round
+from longspan.bench.processes import Job as AnyJob
 from longspan.bench.processes import take_turns
 from longspan.bench.report import Report
 
@@ -25,7 +27,7 @@ class ModelCase:
     """A named set of jobs, each with a process of its own, and the bars computed from their turns."""
 
     name: str
-    jobs: Mapping[str, Job]
+    jobs: Mapping[str, AnyJob]
     bars: tuple[Bar, ...]
 
     def measure_into(self, report: Report, rounds: int) -> None:
@@ -43,7 +45,10 @@ class ModelCase:
 def model_cases() -> dict[str, ModelCase | LoadCase]:
     """Every case by name, in the order of the table."""
     base = (*_forward(), *_documents(), *_training(), _long(), _poolingformer(), _etc())
-    cases: dict[str, ModelCase | LoadCase] = {case.name: case for case in (*base, *_accelerate(), *_led())}
+    new = (ModelCase(*case) for case in (*modern.cases(), *decoder.cases()))
+    cases: dict[str, ModelCase | LoadCase] = {
+        case.name: case for case in (*base, *_accelerate(), *_led(), *new)
+    }
     return cases | {"load": LoadCase("load", 1.5)}
 
 

@@ -21,6 +21,7 @@ VERBS = {
     "summarize": "summarize",
     "index": "index",
     "encode": "encode",
+    "rank": "rank",
     "lengthen": "lengthen",
     "pull": "models",
     "models": "models",

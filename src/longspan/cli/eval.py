@@ -24,7 +24,6 @@ if TYPE_CHECKING:
     from longspan.evaluate.figures import Row
     from longspan.evaluate.questions import Questions
     from longspan.reader import Reader
-    from longspan.search.results import Rerank
 
     Pair = tuple[Row, list[Outcome]]
 
@@ -164,10 +163,9 @@ def _questions(arguments: argparse.Namespace) -> "Questions | None":
     return questions
 
 
-def _reranker(name: str | None) -> "Rerank | None":
+def _reranker(name: str | None) -> "Reader | None":
     if name is None:
         return None
-    from longspan.evaluate.rerank import cross_encoder
-    from longspan.loading import load
+    from longspan.search.rerank import load_reranker
 
-    return cross_encoder(load(name, task="classify"))
+    return load_reranker(name)

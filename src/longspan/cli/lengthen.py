@@ -2,6 +2,7 @@
 
 import argparse
 import json
+import re
 from pathlib import Path
 from typing import Any
 
@@ -10,7 +11,7 @@ from longspan.cli.parsing import Verb
 from longspan.errors import bad, missing
 
 SOURCES = MODEL
-LENGTHS = "tokens to read (default: 4096, with a decoder 16384)"
+LENGTHS = "tokens to read (default: 4096, with a decoder 16384, with rotary positions 4 times as many)"
 
 
 def add_to(verbs: "argparse._SubParsersAction[Verb]") -> None:
@@ -21,13 +22,16 @@ def add_to(verbs: "argparse._SubParsersAction[Verb]") -> None:
         examples=[
             "longspan lengthen FacebookAI/roberta-base --to 4096 --radius 256 --out roberta-4096",
             "longspan lengthen ./my-model --radius 128",
+            "longspan lengthen ./my-rotary-model --to 32768 --set scaling=dynamic --out my-model-32k",
             "longspan lengthen --options",
         ],
     )
     verb.add_argument("source", nargs="?", metavar="SOURCE", help=SOURCES)
     verb.add_argument("--to", type=count, metavar="N", help=LENGTHS)
     verb.add_argument("--out", type=Path, metavar="DIR", help="where to write it (default: only compare)")
-    verb.add_argument("--pattern", default="longformer", help="the kind of long model (default: longformer)")
+    verb.add_argument(
+        "--pattern", help="the kind of long model (default: longformer; rope for rotary positions)"
+    )
     verb.add_argument("--radius", metavar="N", help="tokens seen on each side; or one number for each layer")
     verb.add_argument("--block", metavar="N", help="tokens of a block")
     verb.add_argument(
@@ -84,16 +88,16 @@ def _pairs(arguments: argparse.Namespace) -> list[tuple[str, str]]:
     return pairs
 
 
-def _value(text: str) -> int | str | bool | tuple[int, ...]:
-    """A whole number, several with commas between, true or false, or a word.
+def _value(text: str) -> int | float | str | bool | tuple[int, ...]:
+    """A whole number, several with commas between, a fraction, true or false, or a word.
 
-    >>> _value("256"), _value("1,2"), _value("7,"), _value("true"), _value("mean")
-    (256, (1, 2), (7,), True, 'mean')
+    >>> _value("256"), _value("1,2"), _value("7,"), _value("2.5"), _value("true"), _value("mean")
+    (256, (1, 2), (7,), 2.5, True, 'mean')
     """
     if text in ("true", "false"):
         return text == "true"
     try:
         numbers = tuple(int(part) for part in text.split(",") if part.strip())
     except ValueError:
-        return text
+        return float(text) if re.fullmatch(r"\d{1,20}\.\d{1,20}", text, re.ASCII) else text
     return numbers[0] if len(numbers) == 1 and "," not in text else numbers

@@ -57,6 +57,12 @@ def add_to(verbs: "argparse._SubParsersAction[Verb]") -> None:
         "--glob", action="append", default=[], metavar="PATTERN", help="only files such as *.pdf"
     )
     verb.add_argument("--min-score", type=float, metavar="X", help="leave out what scores less")
+    verb.add_argument(
+        "--rerank", metavar="MODEL", help="a model that gives the best passages their final scores"
+    )
+    verb.add_argument(
+        "--rerank-top", type=count, default=50, metavar="N", help="how many of them (default: 50)"
+    )
     verb.add_argument("--context", type=int, metavar="N", help="show N lines before and behind the answer")
     verb.add_argument(
         "--open", type=int, metavar="[RANK]", help="open the file of a result (default: the first)"
@@ -105,6 +111,8 @@ def run(arguments: argparse.Namespace) -> int:
         check_model(arguments.model)
     with opened(folder, arguments) as index:
         detail(f"index: {folder}")
+        if request.rerank is not None:
+            index.load_reranker(request.rerank)
         reply, status = _search(index, request, limits_of(arguments))
     status = _finish(reply, lines, arguments, status or problems)
     if arguments.keep:
@@ -161,7 +169,7 @@ def _request(arguments: argparse.Namespace) -> "tuple[Request, list[Line]]":
     for name, least in (("context", 0), ("open", 1), ("keep", 0)):
         if getattr(arguments, name) is not None:
             whole(f"--{name}", getattr(arguments, name), least)
-    names = ("top", "mode", "by", "min_score", "context", "json", "now")
+    names = ("top", "mode", "by", "min_score", "rerank_top", "context", "json", "now")
     return Request(
         queries=queries,
         paths=[str(path) for path in listed(paths)],
@@ -171,6 +179,7 @@ def _request(arguments: argparse.Namespace) -> "tuple[Request, list[Line]]":
         links=terminal.links(),
         width=terminal.width(),
         here=getattr(arguments, "here", None) or os.getcwd(),
+        rerank=None if arguments.rerank is None else str(check_model(arguments.rerank)),
         **{name: getattr(arguments, name) for name in names},
     ), lines
 
@@ -228,7 +237,7 @@ def _read(index: "Index", request: "Request", unread: int, report: "Report | Non
     if terminal.is_terminal() and not request.json and not request.many and request.mode != "dense":
         # Without the model, which takes seconds to load.
         mode = "bm25" if index.share_read else request.mode
-        print(answer(index, replace(request, mode=mode)).out, end="\n\n", flush=True)
+        print(answer(index, replace(request, mode=mode, rerank=None)).out, end="\n\n", flush=True)
         note(f"by words so far; the model is reading {terminal.size(unread)} (--now leaves it out).")
     try:
         reading = index.embed(inside=request.paths or None, progress=_progress(), wait=WAIT)

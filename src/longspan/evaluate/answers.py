@@ -12,7 +12,8 @@ from longspan.evaluate.figures import Row, row
 from longspan.evaluate.questions import Question, Questions, squeeze
 from longspan.progress import progress_bar
 from longspan.search.index import Index
-from longspan.search.results import Hit, Rerank
+from longspan.search.rerank import Reranker
+from longspan.search.results import Hit
 from longspan.text.documents import Limits
 
 if TYPE_CHECKING:
@@ -108,7 +109,7 @@ def by_index(
     model: "str | Path | Reader | None",
     folder: str | Path | None = None,
     modes: Sequence[str] = MODES,
-    rerank: Rerank | None = None,
+    rerank: Reranker | None = None,
     limits: Limits | None = None,
 ) -> Iterator[tuple[Row, list[Outcome]]]:
     """Our search by each mode, then the first one with a re-ranker; the index is kept in `folder`, if any."""
@@ -127,7 +128,7 @@ def by_index(
 
 
 def _search(
-    index: Index, questions: Questions, mode: str, text: str, rerank: Rerank | None = None
+    index: Index, questions: Questions, mode: str, text: str, rerank: Reranker | None = None
 ) -> Ranking:
     """As many hits as have the characters of the last limit."""
     top = 10

@@ -1,14 +1,20 @@
-"""Longspan's kernels inside models of transformers: Longformer, LED (its encoder) and BigBird."""
+"""Longspan's kernels inside models of transformers.
 
+`accelerate` is for Longformer, LED (its encoder) and BigBird. Models that let their attention be chosen take
+attn_implementation="longspan", which importing this module makes known to transformers.
+"""
+
+from importlib import import_module
 from typing import TypeVar
 
 from torch import nn
 
 from longspan.errors import InputError, bad
 from longspan.hf import known
-from longspan.hf.known import TAKEN, check_version, refuse_unknown, swaps
+from longspan.hf.known import TAKEN, check_version, is_known, refuse_unknown, swaps
 
 Model = TypeVar("Model", bound=nn.Module)
+INSTEAD = 'Other models may take it by model.set_attn_implementation("longspan").'
 
 
 def accelerate(model: Model, *, activations: bool = False) -> Model:
@@ -31,7 +37,7 @@ def accelerate(model: Model, *, activations: bool = False) -> Model:
     table = layers | known.activations() if activations else layers
     modules = [module for module in _modules(model) if type(module) in table]
     if not any(type(module) in layers for module in modules) and not accelerated(model):
-        raise bad("model", f"a model of transformers with {TAKEN}", type(model).__name__)
+        raise bad("model", f"a model of transformers with {TAKEN}", type(model).__name__, INSTEAD)
     if modules:
         check_version()
     for module in modules:
@@ -69,3 +75,7 @@ def accelerated(model: nn.Module) -> int:
 
 def _modules(model: object) -> list[nn.Module]:
     return list(model.modules()) if isinstance(model, nn.Module) else []
+
+
+if is_known():
+    import_module("longspan.hf.interface").register()

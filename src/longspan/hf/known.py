@@ -3,6 +3,7 @@
 import re
 import sys
 from importlib import import_module
+from importlib.util import find_spec
 from inspect import isfunction, signature
 from typing import Any
 
@@ -37,17 +38,26 @@ def activations() -> dict[type[nn.Module], Any]:
     return of("longspan.hf.activations") if "transformers.activations" in sys.modules else {}
 
 
+def is_known() -> bool:
+    """Whether there is a transformers, of a version that was compared with ours."""
+    return find_spec("transformers") is not None and _compared(import_module("transformers").__version__)
+
+
 def check_version() -> None:
     """Refuse a transformers that was never compared with ours."""
     version: str = import_module("transformers").__version__
-    match = re.match(r"(\d+)\.(\d+)", version)
-    if match is None or not FROM <= tuple(map(int, match.groups())) < BEFORE:
+    if not _compared(version):
         least, most = (".".join(map(str, end)) for end in (FROM, BEFORE))
         raise InputError(
             f"`transformers` must be of version {least} to below {most}, but is {version}: "
             "Longspan does not know what its attention computes. "
             f"Install one of these (pip install longspan[hf]), or a Longspan that knows {version}."
         )
+
+
+def _compared(version: str) -> bool:
+    match = re.match(r"(\d+)\.(\d+)", version)
+    return match is not None and FROM <= tuple(map(int, match.groups())) < BEFORE
 
 
 def refuse_unknown(module: nn.Module, ours: type[nn.Module]) -> None:

@@ -16,8 +16,12 @@ Shape = tuple[int, int]
 
 def serves(x: Tensor) -> bool:
     """Whether hidden states are such that Longspan computes them: plain tensors on a CPU, not an export."""
-    traced = torch._C._get_tracing_state() is not None or torch.compiler.is_exporting()
-    return type(x) is Tensor and x.device.type == "cpu" and not traced
+    return type(x) is Tensor and x.device.type == "cpu" and not traced()
+
+
+def traced() -> bool:
+    """Whether a graph is being made of what is called, which could not hold a plan."""
+    return torch._C._get_tracing_state() is not None or torch.compiler.is_exporting()
 
 
 def said(module: object) -> str:

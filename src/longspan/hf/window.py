@@ -3,7 +3,7 @@
 from typing import Any
 
 import torch
-from torch import Tensor, nn
+from torch import Tensor
 
 from longspan.engine.call import attention
 from longspan.engine.plan import Plan
@@ -11,6 +11,7 @@ from longspan.families.longformer.attention import GlobalProjections, GlobalRows
 from longspan.families.longformer.model import LongformerConfig
 from longspan.hf.serving import Shape, bits, layout, once, serves
 from longspan.nn.attention import fresh_dropout
+from longspan.nn.linear import is_plain
 
 
 def forward(
@@ -35,7 +36,7 @@ def forward(
 def attend(module: Any, x: Tensor, masked: Tensor, marked: Tensor) -> Tensor:
     """x (B, L, C) to the context of each row (B, L, C); `masked` rows (B, L) see nothing, nor are seen."""
     heads, width = module.num_heads, module.embed_dim
-    carried = all(map(_plain, (module.key_global, module.value_global)))
+    carried = all(map(is_plain, (module.key_global, module.value_global)))
     sizes = heads, width, module.one_sided_attn_window_size, carried
     pairs, rows = once(_plans, bits(~masked), bits(marked), x.shape[:2], *sizes)
     q, k, v = (
@@ -55,9 +56,3 @@ def _plans(
     ((window, *apart),) = config.attention(layout(exists, shape, marked))
     # With a width of 0 no document has few global rows: all keys are projected.
     return window.plan(heads), GlobalRows.of(apart, heads, width if carried else 0)
-
-
-def _plain(linear: nn.Module) -> bool:
-    """Whether a layer's weights are all that it does: no adapter, no hook."""
-    watched = linear._forward_hooks, linear._forward_pre_hooks, linear._backward_hooks
-    return type(linear) is nn.Linear and not any((*watched, linear._backward_pre_hooks))

@@ -49,7 +49,7 @@ def attention_costs(
     calls: LayerSpecs, layout: Layout, config: EncoderConfig | Stack, work: Work
 ) -> Iterator[AttentionCost]:
     """Each distinct attention once, with the layers that compute it."""
-    size, nodes = config.width // config.heads, nodes_of(calls, layout)
+    size, nodes = config.head_size, nodes_of(calls, layout)
     every = [call for layer in calls for call in layer]
     wider = dict.fromkeys(every, 1.0)
     if len(work.attentions) == len(every):  # a model may compute an attention in a form that costs more

@@ -79,7 +79,7 @@ class CostReport:
     @property
     def full(self) -> float:
         """Seconds that it would take if every token saw every other."""
-        attended = FLOPS * self.subject.config.width // self.subject.config.heads * self.dense
+        attended = FLOPS * self.subject.config.head_size * self.dense
         return self.total - self.seconds["attention"] + attended / self.speed.attention / 1e9
 
     @property

@@ -16,7 +16,7 @@ from longspan.families.attention_spec import AttentionSpec
 from longspan.families.config import EncoderConfig
 from longspan.inspect.stack import Stack
 from longspan.nn.activations import activation
-from longspan.nn.linear import Linear
+from longspan.nn.linear import linear, new_linear
 from longspan.nn.rows import ROWS
 
 FLOPS = 4
@@ -54,7 +54,7 @@ def stated(gflops: float, attention: float | None = None) -> Speed:
 @torch.inference_mode()
 def measure(config: EncoderConfig | Stack, call: AttentionSpec) -> Speed:
     """The rates at the model's own sizes; `call` is the attention to measure."""
-    size = config.width // config.heads
+    size = config.head_size
     pairs = call.plan(config.heads)
     q, k, v = torch.randn(max(call.queries.size, call.keys.size), 3, config.heads, size).unbind(1)
     q, k, v = q[: call.queries.size], k[: call.keys.size], v[: call.keys.size]
@@ -64,13 +64,18 @@ def measure(config: EncoderConfig | Stack, call: AttentionSpec) -> Speed:
         return Speed(attention=attended)
     rows = min(ROWS, call.queries.size)
     x = torch.randn(rows, config.width)
-    up, down = Linear(config.width, config.feed_forward), Linear(config.feed_forward, config.width)
+    up, down = new_linear(config.width, config.feed_forward), new_linear(config.feed_forward, config.width)
     act = activation(config.activation)
-    wide = up(x)
+    wide = linear(up, x)
     fused = act is F.gelu and native.core() is not None
     return Speed(
         attention=attended,
-        linear=4 * rows * config.width * config.feed_forward / _seconds(lambda: down(up(x))) / 1e9,
+        linear=4
+        * rows
+        * config.width
+        * config.feed_forward
+        / _seconds(lambda: linear(down, linear(up, x)))
+        / 1e9,
         light=x.numel() / _seconds(lambda: F.layer_norm(x, x.shape[1:])) / 1e9,
         activation=inf if fused else wide.numel() / _seconds(lambda: act(wide)) / 1e9,
     )

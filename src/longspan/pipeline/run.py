@@ -93,7 +93,7 @@ def batched(
 
     Each takes `more` tokens of the budget beside its own; those with one number in `together` share a batch.
     """
-    _say_what_is_cut(documents)
+    say_what_is_cut(documents)
     pieces = [(document, piece) for document in documents for piece in document.pieces]
     if not pieces:
         return []
@@ -148,7 +148,8 @@ def structure_tags(
     return tags_of(kind, units.most, stretches)
 
 
-def _say_what_is_cut(documents: Sequence[Document]) -> None:
+def say_what_is_cut(documents: Sequence[Document]) -> None:
+    """Warn of tokens that are not read."""
     cut = [document for document in documents if document.reading.truncated]
     if cut:
         lost = sum(document.reading.truncated for document in cut)

@@ -8,14 +8,15 @@ from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING, Self
 
-from longspan.errors import bad, one_of
+from longspan.errors import bad, one_of, whole
 from longspan.search.compaction import compact
 from longspan.search.faults import sound
 from longspan.search.library import model_name
 from longspan.search.lock import ReadOnly, writing
 from longspan.search.own_model import OwnModel
 from longspan.search.query import Query
-from longspan.search.results import Hits, Rerank
+from longspan.search.rerank import MOST, Reranker, Rerankers
+from longspan.search.results import Hits
 from longspan.search.roots import add_roots, remove_roots
 from longspan.search.store import Store
 from longspan.search.update import Report, is_gone, listed, within
@@ -30,8 +31,6 @@ if TYPE_CHECKING:
 
 TOKENS = ("1bit", "8bit", "off")
 """How the vectors of tokens are kept."""
-RERANKED = 50
-"""How many passages a re-ranker is given."""
 
 
 class Index:
@@ -46,6 +45,7 @@ class Index:
         self._own = OwnModel(store.db, model)
         self._last: tuple[tuple[str | None, str | None], View] | None = None
         self._viewing = threading.RLock()
+        self._rerankers = Rerankers()
 
     @classmethod
     def open(
@@ -194,7 +194,8 @@ class Index:
         by: str = "passage",
         inside: str | Path | Iterable[str | Path] | None = None,
         min_score: float | None = None,
-        rerank: Rerank | None = None,
+        rerank: Reranker | None = None,
+        rerank_top: int = MOST,
     ) -> Hits:
         """The `top` passages that answer `query` best, only from the files or folders `inside` unless None.
 
@@ -202,21 +203,23 @@ class Index:
         by="document" ranks documents as wholes and shows the best passage of each. "Exact phrases", -words,
         ``file:*.pdf``, type:pdf, before:2024-05 and after:2023 in the query narrow the search. Hits below
         `min_score` are left out; `hits.answered` says whether the best is good enough to be called an answer.
-        `rerank` gives the best candidates their final scores: a function of pairs (query, passage), such as
-        the `predict` of a cross-encoder.
+        `rerank` gives the `rerank_top` best candidates their final scores: a Reader that can rank, its folder
+        or its name on the hub, or a function of pairs (query, passage) that gives scores.
         """
         check_options(query, top, mode, by)
+        whole("rerank_top", rerank_top, 1)
+        score = None if rerank is None else self._rerankers.function(rerank)
         asked = Query.parse(query)
         roots = None if inside is None else listed(inside)
         self._check_exists()
         if not len(self):
             return Hits(query, [])
         vectors = None if mode == "bm25" or not self._view().n_read else self._query_vectors(asked.text)
-        count = top if rerank is None else max(top, RERANKED)
+        count = top if score is None else max(top, rerank_top)
         with self._store.db.snapshot(), sound(self.folder):
             hits = self._view().search(asked, vectors, count, mode=mode, by=by, roots=roots)
-        if rerank is not None and hits:
-            hits = hits.reranked(rerank)[:top]
+        if score is not None and hits:
+            hits = hits.reranked(score)[:top]
         kept = [hit for hit in hits if min_score is None or hit.score >= min_score]
         return Hits(
             query,
@@ -224,8 +227,13 @@ class Index:
             answered=hits.answered and bool(kept),
             read=self.share_read,
             asked=asked.text,
-            likely=mode != "bm25" and rerank is None,
+            likely=mode != "bm25" and score is None,
+            reranked=score is not None,
         )
+
+    def load_reranker(self, rerank: Reranker) -> None:
+        """Load a re-ranker before the first search that uses it; an InputError if the model is none."""
+        self._rerankers.function(rerank)
 
     def _check_exists(self) -> None:
         """Raise an InputError if there is nothing in the folder, whose name may be mistyped."""

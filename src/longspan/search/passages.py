@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 import torch
 from torch import Tensor
+from torch.nn import functional as F
 
 from longspan.families.task_model import TaskModel
 from longspan.nn.heads import pool
@@ -18,7 +19,17 @@ from longspan.search import token_codes
 from longspan.search.large import SEGMENT, STEP
 from longspan.search.records import Tables
 from longspan.shapes import ByteArray, FloatArray, IntArray
-from longspan.tasks.encode import ENCODE, EVERYTHING, merged, normalized, pooling_of, states, weights_of
+from longspan.tasks.encode import (
+    ENCODE,
+    EVERYTHING,
+    merged,
+    normalized,
+    pooling_of,
+    projected,
+    projects,
+    states,
+    weights_of,
+)
 from longspan.text.tokenizer import Tokenizer
 
 if TYPE_CHECKING:
@@ -62,7 +73,7 @@ def encode_query(reader: "Reader", query: str) -> QueryVectors:
     encodings = reader.tokenizer.encode_many([before + query])
     (document,) = prepare(reader.model, ENCODE, ["query"], encodings, options)
     (outputs,) = run(reader.model, [document], options, states(how, EVERYTHING))
-    vector = normalized(merged(document, [piece[0] for piece in outputs], how))
+    vector = normalized(projected(reader.model, merged(document, [piece[0] for piece in outputs], how)))
     rows, tokens = document.joined([piece[1:] for piece in outputs])
     encoding = document.encoding
     own = (encoding.source[rows] == 0) & (encoding.offsets[rows, 0] >= len(before))
@@ -151,21 +162,24 @@ def _read(
             owner, rarity, none = pieces[i]
             vectors, weight = part.float().cpu(), weight * rarity
             sums = torch.zeros(none + 1, x.shape[1]).index_add_(0, owner, vectors * weight.unsqueeze(1))
-            results.append(sums[:none])
+            counts = torch.zeros(none + 1, 1).index_add_(0, owner, weight.unsqueeze(1))
+            results.append(torch.cat((sums, counts), 1)[:none])
             if tokens != "off":
                 mine = owner < none
                 codes = token_codes.pack(vectors[mine].numpy(), weight[mine].numpy(), tokens)
                 kept[i] = owner[mine].numpy(), codes
         if advance is not None:
             advance(batch.layout.size)
-        return [torch.cat((one.float().cpu(), many)) for one, many in zip(whole, results, strict=True)]
+        ones = (F.pad(one.float().cpu(), (0, 1), value=1.0) for one in whole)
+        return [torch.cat(both) for both in zip(ones, results, strict=True)]
 
     outputs = run(reader.model, documents, options, step)
     results, done = [], 0
     for document, segment, output in zip(documents, segments, outputs, strict=True):
         codes = [kept[i] for i in range(done, done + len(document.pieces)) if i in kept]
         done += len(document.pieces)
-        results.append(Encoded(_tables(document, output, codes, len(segment.starts), how), document.reading))
+        tables = _tables(reader.model, document, output, codes, len(segment.starts), how)
+        results.append(Encoded(tables, document.reading))
     return results
 
 
@@ -195,16 +209,23 @@ def _rarity(document: Document, passage: IntArray, count: int) -> FloatArray:
 
 
 def _tables(
+    model: TaskModel,
     document: Document,
     pieces: Sequence[FloatArray],
     kept: Sequence[tuple[IntArray, ByteArray]],
     count: int,
     how: str,
 ) -> Tables:
-    """The vectors of a document and its passages: means have the direction of sums."""
-    whole = merged(document, [piece[0] for piece in pieces], how)
+    """The vectors of a document and its passages, from sums of tokens and, in the last column, of weights.
+
+    Means have the direction of sums, and are not needed unless they are projected.
+    """
+    whole = merged(document, [piece[0, :-1] for piece in pieces], how)
     sums: FloatArray = np.sum([piece[1:] for piece in pieces], axis=0)
-    vectors = normalized(np.vstack([whole[None], sums])).astype(np.float32)
+    passages, counts = sums[:, :-1], sums[:, -1:]
+    if projects(model):
+        passages = np.divide(passages, counts, out=passages.copy(), where=counts > 0)
+    vectors = normalized(projected(model, np.vstack([whole[None], passages]))).astype(np.float32)
     if not kept:
         return Tables(vectors, np.zeros((0, 0), np.uint8), np.zeros(count, np.int64))
     passage = np.concatenate([owner for owner, _ in kept])

@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from longspan.search.library import Catalog
+from longspan.search.rerank import MOST
 
 if TYPE_CHECKING:
     from longspan.search.index import Index
@@ -29,6 +30,10 @@ class Request:
     filters: str = ""
     "Filters such as file:*.pdf that are put before every query."
     min_score: float | None = None
+    rerank: str | None = None
+    "The absolute folder of a model that gives the best passages their final scores."
+    rerank_top: int = MOST
+    "How many of them."
     context: int | None = None
     "Lines around the answer."
     now: bool = False
@@ -86,6 +91,8 @@ def answer(index: "Index", request: Request, report: "Report | None" = None) -> 
             by=request.by,
             inside=request.paths or None,
             min_score=request.min_score,
+            rerank=request.rerank,
+            rerank_top=request.rerank_top,
         )
         answered |= hits.answered
         found = [(str(hit.file), hit.url) for hit in hits]
@@ -112,6 +119,7 @@ def _as_data(index: "Index", request: Request, query: str, hits: "Hits") -> dict
             start, text = context(hit)
             results[-1] |= {"context": text, "context_start": start}
     settings = {"query": query, "mode": request.mode, "by": request.by}
+    settings |= {"rerank": request.rerank} if request.rerank else {}
     where = {"index": str(index.folder), "model": index.model}
     return {**settings, **where, "answered": hits.answered, "results": results}
 

@@ -1,7 +1,7 @@
 """What a search finds: passages that say where they stand and print well."""
 
 import html
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import TypedDict, cast, overload
@@ -9,6 +9,7 @@ from typing import TypedDict, cast, overload
 from longspan.errors import InputError
 from longspan.search.highlight import Excerpt, Highlighter
 from longspan.search.highlight import printable as printable
+from longspan.search.rerank import Rerank
 
 SAME = 3
 """How many identical files are named."""
@@ -61,7 +62,7 @@ class Hit:
     where: str = ""
     "Where a person finds the answer: line 12, page 3, slide 4, sheet Prices, row 7, paragraph 8."
     score: float
-    "How likely it answers, from 0 to 1 (hybrid, dense); BM25 (bm25)."
+    "How likely it answers, from 0 to 1 (hybrid, dense); BM25 (bm25); or what a re-ranker gives it."
     dense: float | None
     bm25: float | None
     text: str
@@ -108,8 +109,6 @@ class Hit:
         )
 
 
-Rerank = Callable[[list[tuple[str, str]]], Iterable[float]]
-"""A score for each pair of a query and a passage, such as `CrossEncoder.predict` of sentence-transformers."""
 ContextOf = Callable[[Hit], tuple[int, str]]
 """The text around a hit, and where it starts in the document."""
 
@@ -126,6 +125,7 @@ class Hits(Sequence[Hit]):
         read: float = 1.0,
         asked: str | None = None,
         likely: bool = True,
+        reranked: bool = False,
     ) -> None:
         self.query, self._hits = query, tuple(hits)
         self.asked = query if asked is None else asked
@@ -136,6 +136,8 @@ class Hits(Sequence[Hit]):
         "How much of the text the model had read, from 0 to 1; the rest was searched by words."
         self.likely = likely
         "Whether scores say how likely a hit answers, from 0 to 1; BM25 and those of `rerank` do not."
+        self.is_reranked = reranked
+        "Whether scores are those of a re-ranker."
 
     @overload
     def __getitem__(self, index: int) -> Hit: ...
@@ -143,12 +145,20 @@ class Hits(Sequence[Hit]):
     def __getitem__(self, index: slice) -> "Hits": ...
     def __getitem__(self, index: int | slice) -> "Hit | Hits":
         if isinstance(index, slice):
-            return self._of(self._hits[index], self.likely)
+            return self._of(self._hits[index], self.likely, self.is_reranked)
         return self._hits[index]
 
-    def _of(self, hits: Sequence[Hit], likely: bool) -> "Hits":
+    def _of(self, hits: Sequence[Hit], likely: bool, reranked: bool) -> "Hits":
         """Other hits of the same query."""
-        return Hits(self.query, hits, answered=self.answered, read=self.read, asked=self.asked, likely=likely)
+        return Hits(
+            self.query,
+            hits,
+            answered=self.answered,
+            read=self.read,
+            asked=self.asked,
+            likely=likely,
+            reranked=reranked,
+        )
 
     def __len__(self) -> int:
         return len(self._hits)
@@ -160,12 +170,14 @@ class Hits(Sequence[Hit]):
             requirement = f"a function that gives {len(self._hits)} pairs as many scores"
             raise InputError(f"`rerank` must be {requirement}, but gives {len(scores)}.")
         order = sorted(range(len(scores)), key=lambda place: -scores[place])
-        return self._of([replace(self._hits[place], score=scores[place]) for place in order], likely=False)
+        hits = [replace(self._hits[place], score=scores[place]) for place in order]
+        return self._of(hits, likely=False, reranked=True)
 
     def _reason(self, hit: Hit) -> str:
-        """How likely a hit answers, if that is known, and what speaks for it, in brackets."""
+        """How likely a hit answers, or its score by a re-ranker, and what speaks for it, in brackets."""
         share = "<1 %" if hit.score < 0.005 else f"{100 * hit.score:.0f} %"
-        parts = [share] * self.likely + [hit.reason] * bool(hit.reason)
+        parts = [share] * self.likely + [f"re-ranked {hit.score:.3f}"] * self.is_reranked
+        parts += [hit.reason] * bool(hit.reason)
         return f"({', '.join(parts)})" if parts else ""
 
     def __repr__(self) -> str:

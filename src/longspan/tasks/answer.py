@@ -10,6 +10,7 @@ from torch import Tensor
 
 from longspan.errors import bad, whole
 from longspan.families.backbone import Backbone
+from longspan.families.padded import Targets
 from longspan.families.seq2seq.lm import Seq2SeqTaskModel
 from longspan.families.task_model import TaskModel
 from longspan.layout import Layout
@@ -62,6 +63,8 @@ def build(backbone: Backbone, *, labels: int = 2) -> TaskModel:
     c, ending = backbone.config.encoder, "ForQuestionAnswering"
     if backbone.config.has_decoder:
         return Seq2SeqTaskModel(backbone, SpanHead(c.width), ending)
+    if own := c.own_head(ending, 2, backbone.word_embeddings):
+        return TaskModel(backbone, own, ending)
     if c.deep_span_head:
         deep = DeepSpanHead(c.width, c.feed_forward, act=c.activation, eps=c.norm_eps, dropout=c.dropout)
         return TaskModel(backbone, deep, ending)
@@ -120,6 +123,15 @@ def loss(scores: Tensor, layout: Layout, spans: Sequence[Iterable[TokenSpan]]) -
     hit = group_logsumexp(scores.masked_fill(~right, -torch.inf), group, layout.documents)
     starts, ends = ((norm[:, i] - hit[:, i])[hit[:, i].isfinite()] for i in (0, 1))
     return (mean(starts) + mean(ends)) / 2
+
+
+def padded_loss(given: Targets) -> Tensor:
+    """The loss of start_positions and end_positions; those outside of the text add nothing."""
+    if given.spans is None:
+        raise bad("start_positions", "given with end_positions", "labels", "An answer begins and ends.")
+    pairs = zip(*given.spans, strict=True)
+    spans = [[] if first is None or last is None else [(first, last)] for first, last in pairs]
+    return loss(given.outputs, given.layout, spans)
 
 
 def _right(layout: Layout, spans: Sequence[Iterable[TokenSpan]]) -> BoolArray:
@@ -240,6 +252,7 @@ ANSWER = Task(
     decode=decode,
     metric=squad,
     targets=targets,
+    padded_loss=padded_loss,
     attach=lambda batch, targets, given: replace(batch, labels=list(targets)),
     global_tokens="question",
     shortened=1,

@@ -1,15 +1,16 @@
 """What a task is, as data."""
 
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
-from typing import Any
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, NamedTuple
 
 from torch import Tensor
 
 from longspan.errors import InputError, bad
 from longspan.families.base import ModelConfig
+from longspan.families.padded import PaddedLoss, no_loss
 from longspan.families.task_model import TaskModel
-from longspan.pipeline.documents import ReadingRules
+from longspan.pipeline.documents import Reading, ReadingRules
 from longspan.pipeline.inputs import Inputs
 from longspan.pipeline.labels import Labeling, with_table
 from longspan.pipeline.packing import Batch
@@ -30,6 +31,17 @@ def plain(tokenizer: Tokenizer, inputs: Inputs, prompt: str) -> list[Encoding]:
 def no_targets(given: Labeling) -> list[Any]:
     """What a task does that says nothing of labels."""
     raise bad("labels", "None for a task without `targets`", "given", "Give the Task a function for them.")
+
+
+class Ranking(NamedTuple):
+    """How models of a task score a query with a document."""
+
+    scores: Callable[
+        [Any, Inputs, Mapping[str, object], Mapping[str, object]], Iterable[tuple[float, Reading]]
+    ]
+    "(pipeline, pairs of texts, config.json, options) to the score of each pair, and what was read of it."
+    check: Callable[[TaskModel, Mapping[str, object]], None]
+    "(model, config.json): raises an InputError if such a model has no scores."
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -59,8 +71,12 @@ class Task(ReadingRules):
     "Whether the labels may exclude each other or not, or be numbers (`problem_type`)."
     head_dropout: bool = False
     "Whether the head drops at a rate that checkpoints may set (`classifier_dropout`)."
+    verb: str = ""
+    "The Reader's method for it, if it has another name."
     run: Callable[..., object] = no_run
     "(pipeline, *inputs, **options) to results: what calling a Reader does, if it has no verb for the task."
+    head_sizes: Mapping[str, str] = field(default_factory=dict)
+    "Options of `build` that checkpoints say by the first dimension of a tensor of the head."
     modules: tuple[str, ...] = ()
     "The head's modules with weights, if Hugging Face has no class for the task."
     encode: Callable[[Tokenizer, Inputs, str], list[Encoding]] = plain
@@ -71,8 +87,12 @@ class Task(ReadingRules):
     "The label of each piece of each document."
     attach: Callable[[Batch, Sequence[Any], Labeling], Batch] = with_table
     "(batch, the labels of its pieces, ...) to the batch with labels as the loss takes them."
+    padded_loss: PaddedLoss = no_loss
+    "The loss of labels as transformers' models take them."
     label_tokens: Callable[[Any], int] = lambda label: 0
     "Tokens of the budget that a label takes."
+    ranking: Ranking | None = None
+    "How its models score a query with a document, if they can."
     disk_name: str = ""
     "What precedes the head's tensors in files of our own types, if it is not the name."
 

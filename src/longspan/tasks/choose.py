@@ -48,8 +48,9 @@ class Choice(Chosen, ReadingInfo):
 def build(backbone: Backbone, *, labels: int = 1) -> TaskModel:
     """A model with a new head."""
     c, ending = backbone.config.encoder, "ForMultipleChoice"
+    own = c.own_head(ending, 1, backbone.word_embeddings)
     head = FirstTokenHead(c.width, 1, act=c.activation_in_head(ending), dropout=c.dropout, drop_first=False)
-    return TaskModel(backbone, head, ending)
+    return TaskModel(backbone, own or head, ending)
 
 
 def prompts(prompt: object, choices: object = None) -> Inputs:
@@ -161,6 +162,9 @@ CHOOSE = Task(
     metric=accuracy,
     expand=expanded,
     targets=targets,
+    padded_loss=lambda given: loss(
+        given.outputs, [given.choices] * (len(given.outputs) // given.choices), given.labels
+    ),
     attach=with_counts,
     global_tokens="choice",
     shortened=0,

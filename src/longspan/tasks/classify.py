@@ -15,11 +15,12 @@ from longspan.families.seq2seq.lm import Seq2SeqTaskModel
 from longspan.families.task_model import TaskModel
 from longspan.nn.heads import FirstTokenHead, LastTokenHead
 from longspan.pipeline import inputs
-from longspan.pipeline.documents import Document, Found, ReadingInfo
+from longspan.pipeline.documents import Document, Found, ReadingInfo, ReadingRules
 from longspan.pipeline.labels import Labeling
 from longspan.pipeline.packing import Batch
 from longspan.pipeline.run import Pipeline, Results, head_output
 from longspan.shapes import FloatArray
+from longspan.tasks import cross_encoder
 from longspan.tasks.base import Task
 from longspan.tasks.metrics import accuracy
 
@@ -45,8 +46,9 @@ def build(backbone: Backbone, *, labels: int) -> TaskModel:
         head = LastTokenHead(c.width, labels, act="tanh", dropout=c.dropout, drop_first=True)
         return Seq2SeqTaskModel(backbone, head, ending)
     act, drop = c.activation_in_head(ending), c.head_drops_input
+    own = c.own_head(ending, labels, backbone.word_embeddings)
     first = FirstTokenHead(c.width, labels, act=act, dropout=c.dropout, drop_first=drop)
-    return TaskModel(backbone, first, ending)
+    return TaskModel(backbone, own or first, ending)
 
 
 def step(model: TaskModel, batch: Batch) -> Sequence[Tensor]:
@@ -140,7 +142,7 @@ def classify(
 
 CLASSIFY = Task(
     name="classify",
-    aliases=("text-classification", "sentiment-analysis"),
+    aliases=("text-classification", "sentiment-analysis", "text-ranking"),
     architecture="ForSequenceClassification",
     build=build,
     inputs=partial(inputs.texts, "texts", pairs=True),
@@ -150,6 +152,8 @@ CLASSIFY = Task(
     global_tokens="first",
     has_labels=True,
     targets=targets,
+    padded_loss=lambda given: loss(given.outputs, given.labels, given.problem),
     has_problem=True,
     head_dropout=True,
+    ranking=cross_encoder.ranking(ReadingRules(name="classify", global_tokens="first"), step),
 )

@@ -20,8 +20,8 @@ from longspan.pipeline.documents import Document, ReadingInfo, prepare
 from longspan.pipeline.inputs import Inputs
 from longspan.pipeline.labels import Labeling
 from longspan.pipeline.packing import Batch
-from longspan.pipeline.run import Pipeline, Results, Step, batched, by_document, hidden
-from longspan.shapes import FloatArray, Matrix, Vector
+from longspan.pipeline.run import Pipeline, Step, batched, by_document, hidden
+from longspan.shapes import FloatArray, IntArray, Matrix, Vector
 from longspan.tasks.base import Task
 from longspan.tasks.metrics import spearman
 from longspan.text.encoding import Encoding
@@ -29,10 +29,14 @@ from longspan.text.tokenizer import Tokenizer
 
 
 class Embedding(ReadingInfo, total=False):
-    """The vectors of a document and what was read of it: sentence_embedding (C,), token_embeddings (n, C)."""
+    """The vectors of a document and what was read of it: sentence_embedding (C,), token_embeddings (n, C).
+
+    Where they are asked for, the tokens themselves, too: input_ids (n,).
+    """
 
     sentence_embedding: Vector
     token_embeddings: Matrix
+    input_ids: IntArray
 
 
 class Vectors(NamedTuple):
@@ -41,9 +45,14 @@ class Vectors(NamedTuple):
     kinds: tuple[str, ...]
     pooling: str
     normalize: bool
+    dimensions: int | None = None
+    "How many of them are kept; None: all."
+    cut_first: bool = False
+    "Whether they are normalized after that, not before."
 
 
 EVERYTHING = ("sentence_embedding", "token_embeddings")
+FEATURES = (*EVERYTHING, "input_ids")
 
 
 def pooling_of(model: TaskModel, pooling: str | None, normalize: bool | None) -> tuple[str, bool]:
@@ -98,15 +107,39 @@ def states(pooling: str, kinds: Sequence[str]) -> Step:
     return step
 
 
-def decode(document: Document, outputs: Sequence[FloatArray], how: Vectors) -> Embedding:
+def projects(model: TaskModel) -> bool:
+    """Whether pooled vectors go through anything."""
+    return isinstance(model.head, PoolingHead) and len(model.head.projections) > 0
+
+
+@torch.no_grad()
+def projected(model: TaskModel, vectors: FloatArray) -> FloatArray:
+    """Pooled vectors (..., C) through what the checkpoint has behind the pooling, if anything."""
+    if not isinstance(model.head, PoolingHead) or not projects(model):
+        return vectors
+    device = model.backbone.word_embeddings.weight.device
+    rows = torch.from_numpy(np.atleast_2d(vectors)).float().to(device)
+    found: FloatArray = model.head.project(rows).float().cpu().numpy()
+    return found.reshape(*vectors.shape[:-1], -1)
+
+
+def vector_size(model: TaskModel) -> int:
+    """Numbers of a document's vector."""
+    return model.head.outputs if isinstance(model.head, PoolingHead) else model.config.width
+
+
+def decode(model: TaskModel, document: Document, outputs: Sequence[FloatArray], how: Vectors) -> Embedding:
     """The vectors of a document and what was read of it."""
     vectors: dict[str, Any] = {}
     first = int("sentence_embedding" in how.kinds)
     if first:
-        vector = merged(document, [piece[0] for piece in outputs], how.pooling)
-        vectors["sentence_embedding"] = normalized(vector) if how.normalize else vector
+        vector = projected(model, merged(document, [piece[0] for piece in outputs], how.pooling))
+        vector = vector[: how.dimensions] if how.cut_first else vector
+        vectors["sentence_embedding"] = (normalized(vector) if how.normalize else vector)[: how.dimensions]
     if "token_embeddings" in how.kinds:
-        vectors["token_embeddings"] = document.joined([piece[first:] for piece in outputs])[1]
+        rows, vectors["token_embeddings"] = document.joined([piece[first:] for piece in outputs])
+        if "input_ids" in how.kinds:
+            vectors["input_ids"] = document.encoding.ids[rows]
     result: Embedding = {**vectors, **document.reading.info()}  # type: ignore[typeddict-item]
     return result
 
@@ -130,13 +163,12 @@ def normalized(vectors: FloatArray) -> FloatArray:
 
 
 def encode(
-    pipeline: Pipeline, texts: object, how: Vectors, before: str, options: Mapping[str, object]
-) -> Results[Embedding]:
+    pipeline: Pipeline, taken: Inputs, how: Vectors, before: str, options: Mapping[str, object]
+) -> list[Embedding]:
     """The vectors of each text, with `before` put before it."""
-    taken = inputs.texts("texts", texts)
     encodings = prompted(pipeline.tokenizer, taken, before)
     read = pipeline.read(ENCODE, taken, states(how.pooling, how.kinds), options, encodings)
-    return Results([decode(document, outputs, how) for document, outputs in read], taken.single)
+    return [decode(pipeline.model, document, outputs, how) for document, outputs in read]
 
 
 def prompted(tokenizer: Tokenizer, taken: Inputs, prompt: str) -> list[Encoding]:

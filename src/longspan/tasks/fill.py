@@ -40,7 +40,8 @@ def build(backbone: Backbone, *, labels: int = 2) -> TaskModel:
     """A model with a new head."""
     c, ending = backbone.config.encoder, "ForMaskedLM"
     words, act = backbone.word_embeddings, c.activation_in_head(ending)
-    return TaskModel(backbone, MaskedLanguageHead(c.width, words, act=act, eps=c.norm_eps), ending)
+    own = c.own_head(ending, len(words.weight), words)
+    return TaskModel(backbone, own or MaskedLanguageHead(c.width, words, act=act, eps=c.norm_eps), ending)
 
 
 def words(model: TaskModel, batch: Batch, rows: Tensor) -> Tensor:
@@ -56,7 +57,13 @@ def loss(model: TaskModel, batch: Batch, labels: Tensor) -> Tensor:
     if labels.shape != batch.ids.shape:
         raise bad("labels", f"of shape {tuple(batch.ids.shape)} like the ids", tuple(labels.shape))
     rows = (labels != IGNORE_INDEX).nonzero().squeeze(1)
-    return F.cross_entropy(words(model, batch, rows), labels[rows], reduction="sum") / max(len(rows), 1)
+    return cross_entropy(words(model, batch, rows), labels[rows])
+
+
+def cross_entropy(logits: Tensor, labels: Tensor) -> Tensor:
+    """The mean over the rows whose label (N,) is not -100; 0 where there is none."""
+    total = F.cross_entropy(logits, labels, ignore_index=IGNORE_INDEX, reduction="sum")
+    return total / (labels != IGNORE_INDEX).sum().clamp_min(1)
 
 
 def with_masks(tokenizer: Tokenizer, taken: Inputs, prompt: str) -> list[Encoding]:
@@ -159,5 +166,6 @@ FILL = Task(
     metric=accuracy,
     encode=with_masks,
     targets=targets,
+    padded_loss=lambda given: cross_entropy(given.outputs, given.labels),
     attach=with_column,
 )

@@ -14,6 +14,7 @@ from longspan.tasks.choose import CHOOSE
 from longspan.tasks.classify import CLASSIFY
 from longspan.tasks.encode import ENCODE
 from longspan.tasks.fill import FILL
+from longspan.tasks.late_interaction import LATE_INTERACTION
 from longspan.tasks.summarize import SUMMARIZE
 from longspan.tasks.tag import TAG
 
@@ -30,6 +31,7 @@ TASKS: dict[str, Task] = {
         ANSWER,
         CHOOSE,
         SUMMARIZE,
+        LATE_INTERACTION,
     )
 }
 
@@ -63,7 +65,7 @@ def build(config: ModelConfig, task: str, *, labels: int = 2, **options: object)
     >>> from longspan.families.longformer.model import LongformerConfig
     >>> tiny = LongformerConfig(vocab_size=9, width=8, layers=2, heads=2, feed_forward=16, radius=3)
     >>> build(tiny, "classify", labels=3).head.out
-    Linear(8, 3)
+    Linear(in_features=8, out_features=3, bias=True)
     """
     whole("labels", labels, 1, most=2**20)
     if not hasattr(config, "backbone"):
@@ -74,7 +76,7 @@ def build(config: ModelConfig, task: str, *, labels: int = 2, **options: object)
         fitting = ", ".join(one.name for one in TASKS.values() if one.fits(config))
         raise bad("task", f"one of {fitting}", chosen.name, repair)
     model = chosen.build(config.backbone(), labels=labels, **options)
-    model.global_tokens = chosen.global_tokens
+    model.global_tokens, model.padded_loss = chosen.global_tokens, chosen.padded_loss
     table: nn.Embedding = model.backbone.word_embeddings
     words = table.weight.data.clone() if model.decodes_words else None
     init_weights(model.head, model.config.init_std)

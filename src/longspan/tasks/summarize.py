@@ -15,6 +15,7 @@ from longspan.families.seq2seq.model import Seq2Seq
 from longspan.families.task_model import evaluating
 from longspan.generation.config import GenerationConfig
 from longspan.generation.generate import generate
+from longspan.generation.padded import generate_padded
 from longspan.generation.search import Hypothesis
 from longspan.generation.settings import OPTIONS, new_token_lengths
 from longspan.layout import Layout
@@ -84,7 +85,9 @@ class Summary(TypedDict):
 def build(backbone: Backbone, *, labels: int = 2) -> Seq2SeqLM:
     """A model with a new head."""
     assert isinstance(backbone, Seq2Seq)
-    return Seq2SeqLM(backbone, LMHead(backbone.word_embeddings))
+    model = Seq2SeqLM(backbone, LMHead(backbone.word_embeddings))
+    model.writes = generate_padded
+    return model
 
 
 def divided(options: Mapping[str, Any]) -> tuple[dict[str, Any], dict[str, Any]]:

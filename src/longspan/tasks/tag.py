@@ -51,8 +51,9 @@ class TagOptions(ReadingOptions, total=False):
 
 def build(backbone: Backbone, *, labels: int) -> TaskModel:
     """A model with a new head."""
-    c = backbone.config.encoder
-    return TaskModel(backbone, TokenHead(c.width, labels, dropout=c.dropout), "ForTokenClassification")
+    c, ending = backbone.config.encoder, "ForTokenClassification"
+    own = c.own_head(ending, labels, backbone.word_embeddings)
+    return TaskModel(backbone, own or TokenHead(c.width, labels, dropout=c.dropout), ending)
 
 
 def step(model: TaskModel, batch: Batch) -> Sequence[Tensor]:
@@ -244,6 +245,7 @@ TAG = Task(
     decode=decode,
     metric=set_f1,
     targets=targets,
+    padded_loss=lambda given: loss(given.outputs, given.labels),
     attach=with_column,
     has_labels=True,
     head_dropout=True,
