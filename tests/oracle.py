@@ -25,6 +25,7 @@ def oracle(
     labels: Labels | None = None,
     scale: float | None = None,
     terms: Iterable[Term] = (),
+    softcap: float | None = None,
     dropout: Dropout | None = None,
 ) -> tuple[Tensor, Tensor]:
     """(out, lse) straight from the pattern, without a plan, in the dtype of q; differentiable by autograd."""
@@ -45,7 +46,7 @@ def oracle(
         document, q_position, k_position = map(torch.tensor, columns)
         keep = keep_matrix(dropout.counter(q.device), dropout.p, document, q_position, k_position, q)
     factor = q.shape[-1] ** -0.5 if scale is None else scale
-    probability, lse = softmax(scores(q, k, count, factor, label, relative, content, table))
+    probability, lse = softmax(scores(q, k, count, factor, label, relative, content, table, softcap))
     return weigh(probability, v, keep), lse.T
 
 

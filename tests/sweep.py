@@ -16,6 +16,7 @@ from longspan.patterns import (
     SameTag,
     Strided,
     ToGlobal,
+    ToUntagged,
     Window,
     gallery,
 )
@@ -49,6 +50,7 @@ EXAMPLES: tuple[Pattern, ...] = (
     FromLocal(),
     *(RandomBlocks(4, 3, plan, seed=1, table=64, heads=2) for plan in PLANS),
     SameTag("segment"),
+    ToUntagged("segment"),
     Strided(4),
     Strided(16),
 )

@@ -40,18 +40,21 @@ RUN = [block for page in PAGES if page != EXTENDING for block in blocks(page)]
 
 @pytest.fixture(scope="module")
 def models(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Models as small as can be: the built-in one, and one to be lengthened."""
+    """Models as small as can be: the built-in one, one to be lengthened, and two that rank."""
     folder = tmp_path_factory.mktemp("models")
     tiny().save(folder / "default")
     reader("bert", "encode").save(folder / "roberta-base")
+    reader("bert", "classify", labels=1).save(folder / "bge-reranker-v2-m3")
+    reader("bert", "late-interaction").save(folder / "GTE-ModernColBERT-v1")
     return folder
 
 
 @pytest.fixture
 def _stand_ins(models: Path, place: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """A folder that holds what the pages name, with the models in place of those that are downloaded."""
-    (tmp_path / "FacebookAI").mkdir()
-    (tmp_path / "FacebookAI/roberta-base").symlink_to(models / "roberta-base")
+    for name in ("FacebookAI/roberta-base", "BAAI/bge-reranker-v2-m3", "lightonai/GTE-ModernColBERT-v1"):
+        (tmp_path / name).parent.mkdir()
+        (tmp_path / name).symlink_to(models / Path(name).name)
     (tmp_path / "examples").mkdir()
     filled(tmp_path / "examples/documents")
     (tmp_path / "README.md").symlink_to(ROOT / "README.md")

@@ -20,6 +20,22 @@ loaded = {"torch", "numpy", "longspan._native", "longspan._postings"} & set(sys.
 assert not loaded, f"{loaded} imported"
 """
 
+INSIDE = """
+import sys
+sys.modules["transformers"] = None  # as if it were not installed
+import longspan.hf
+del sys.modules["transformers"], sys.modules["longspan.hf"]
+import longspan.hf
+from transformers import AttentionInterface, AttentionMaskInterface
+assert all("longspan" in each() for each in (AttentionInterface, AttentionMaskInterface))
+loaded = [name for name in sys.modules if name.startswith("transformers.models.") and ".modeling_" in name]
+assert not loaded, f"{loaded} imported"
+"""
+
+
+def test_the_name_is_registered_where_there_is_a_transformers_and_no_model_is_imported() -> None:
+    subprocess.run([sys.executable, "-c", INSIDE], check=True)
+
 
 def test_importing_does_no_work() -> None:
     subprocess.run([sys.executable, "-W", "error", "-c", QUIET], check=True)

@@ -66,7 +66,14 @@ def test_the_page_on_the_command_line_has_every_exit_status() -> None:
     assert re.findall(r"^\| (\d+) \|", page, re.MULTILINE) == stated
 
 
-LIMITED = {"index": DEFAULT, "search": DEFAULT, "eval search": DEFAULT, "encode": WHOLE, "summarize": WHOLE}
+LIMITED = {
+    "index": DEFAULT,
+    "search": DEFAULT,
+    "eval search": DEFAULT,
+    "encode": WHOLE,
+    "summarize": WHOLE,
+    "rank": WHOLE,
+}
 
 
 @pytest.mark.parametrize(("name", "limits"), LIMITED.items())

@@ -69,18 +69,23 @@ class Case:
     "Of relative, content and table those that are given."
     dropout: float = 0.0
     scale: float | None = None
+    group: int = 1
+    "Query heads that share a key head."
+    value_size: int | None = None
+    "The head size of the values, where it is another than that of the keys."
+    softcap: float | None = None
 
     @property
     def heads(self) -> int:
-        return self.pattern.heads_declared or 2
+        return self.pattern.heads_declared or 2 * self.group
 
     def inputs(self, dtype: torch.dtype) -> Results:
         """Random inputs of that dtype, by name."""
         chance = torch.Generator().manual_seed(17)
-        n, h, d = self.queries.size, self.heads, self.size
-        k = (self.keys or self.queries).size
+        n, h, d, g = self.queries.size, self.heads, self.size, self.heads // self.group
+        k, e = (self.keys or self.queries).size, self.value_size or d
         labels = 0 if self.labels is None else self.labels.size
-        shapes = {"q": (n, h, d), "k": (k, h, d), "v": (k, h, d), "grad_out": (n, h, d), "grad_lse": (n, h)}
+        shapes = {"q": (n, h, d), "k": (k, g, d), "v": (k, g, e), "grad_out": (n, h, e), "grad_lse": (n, h)}
         terms = {"relative": (labels, h, d), "content": (h, d), "table": (labels, h)}
         shapes |= {name: shape for name, shape in terms.items() if name in self.terms}
         return {name: torch.randn(shape, generator=chance).to(dtype) for name, shape in shapes.items()}
@@ -109,8 +114,19 @@ def by_oracle(case: Case, given: Results) -> Results:
     def attend(
         q: Tensor, k: Tensor, v: Tensor, terms: list[Term], dropout: Dropout | None
     ) -> tuple[Tensor, Tensor]:
-        rows = case.pattern, case.queries, case.keys
-        return oracle(q, k, v, *rows, labels=case.labels, scale=case.scale, terms=terms, dropout=dropout)
+        return oracle(
+            q,
+            k,
+            v,
+            case.pattern,
+            case.queries,
+            case.keys,
+            labels=case.labels,
+            scale=case.scale,
+            terms=terms,
+            softcap=case.softcap,
+            dropout=dropout,
+        )
 
     with torch.backends.mkldnn.flags(
         enabled=False, allow_tf32=None
@@ -124,7 +140,16 @@ def by_engine(case: Case, given: Results, engine: str) -> Results:
     ) -> tuple[Tensor, Tensor]:
         made = plan(case.pattern, case.queries, case.keys, heads=case.heads, labels=case.labels)
         return attention(
-            q, k, v, made, scale=case.scale, terms=terms, dropout=dropout, return_lse=True, backend=name
+            q,
+            k,
+            v,
+            made,
+            scale=case.scale,
+            terms=terms,
+            softcap=case.softcap,
+            dropout=dropout,
+            return_lse=True,
+            backend=name,
         )
 
     with running(engine) as name:

@@ -119,22 +119,22 @@ def test_a_task_is_built_saved_loaded_and_run(tmp_path: Path) -> None:
         from longspan.families.longformer.model import LongformerConfig
         from longspan.tasks.registry import TASKS
 
-        model = build(LongformerConfig(**SIZES, radius=3, init_std=0.5), "rerank").eval()
+        model = build(LongformerConfig(**SIZES, radius=3, init_std=0.5), "grade").eval()
         before = Reader(model, tokenizer(300))
         ranked = before("who pays?", TEXTS)
         assert sorted(one["index"] for one in ranked) == [0, 1] and ranked[0]["score"] >= ranked[1]["score"]
         before.save(sys.argv[1])
-        for task in (None, "rerank", "text-ranking"):
+        for task in (None, "grade", "passage-grading"):
             for one, same in zip(ranked, longspan.load(sys.argv[1], task)("who pays?", TEXTS), strict=True):
                 assert one["index"] == same["index"] and abs(one["score"] - same["score"]) < 1e-5
-        loss = TASKS["rerank"].loss(torch.zeros(2, 1), torch.tensor([0.0, 1.0]))
+        loss = TASKS["grade"].loss(torch.zeros(2, 1), torch.tensor([0.0, 1.0]))
         assert abs(float(loss) - 0.6931) < 1e-3
 
         # A backbone that transformers has, with a head that it has not.
         Reader(build(LongformerConfig(**SIZES, radius=3), "encode").eval(), tokenizer(300)).save(sys.argv[2])
         import logging
         logging.disable()
-        assert len(longspan.load(sys.argv[2], "rerank")("who pays?", TEXTS)) == 2
+        assert len(longspan.load(sys.argv[2], "grade")("who pays?", TEXTS)) == 2
         """
     )
     python(folder, "-c", "import sys\n" + proof, str(tmp_path / "model"), str(tmp_path / "encoder"))

@@ -1,5 +1,6 @@
 """Tiny models of transformers with weights that are nowhere trivial, and ours loaded from what they save."""
 
+import json
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -13,6 +14,9 @@ from longspan.checkpoints.load import load_model
 from longspan.checkpoints.matching import is_tied, pieces
 from longspan.families.registry import read_config
 from longspan.families.task_model import TaskModel
+from longspan.layout import Layout
+from longspan.pipeline.packing import Batch
+from longspan.tasks import answer, choose, classify, fill, tag
 
 TOLERANCE = 1e-5
 """The rule: no number is off by more than this times the largest expected one, or this if that is below 1."""
@@ -36,6 +40,20 @@ OF_FAMILY: dict[str, dict[str, Any]] = {
     "Camembert": {"max_position_embeddings": 98, "type_vocab_size": 1},
     "Electra": {"max_position_embeddings": 96, "embedding_size": 10},
     "MPNet": {"max_position_embeddings": 202},
+    "NomicBert": {"max_position_embeddings": 96},
+    "Gte": {"max_position_embeddings": 96},
+    "JinaEmbeddingsV3": {"max_position_embeddings": 96, "type_vocab_size": 1},
+    "Gemma3Text": {
+        "max_position_embeddings": 96,
+        "num_key_value_heads": 1,
+        "head_dim": 10,
+        "query_pre_attn_scalar": 7,
+        "sliding_window": 8,
+        "layer_types": ["sliding_attention", "full_attention"],
+        "use_bidirectional_attention": True,
+    },
+    "EuroBert": {"max_position_embeddings": 96, "pad_token_id": 0},
+    "ModernBert": {"max_position_embeddings": 96, "local_attention": 8, "pad_token_id": 0},
 }
 READ_ONLY: dict[str, dict[str, Any]] = {"DistilBert": {"max_position_embeddings": 96, "hidden_dim": 40}}
 """Families that we save as others."""
@@ -71,6 +89,14 @@ def pair(folder: Path, family: str, head: str, **changes: Any) -> tuple[Any, Tas
     return theirs, loaded.model
 
 
+def rewritten(folder: Path, *gone: str, **fields: Any) -> Path:
+    """The folder, whose config.json has other fields, and some no more."""
+    raw = json.loads((folder / "config.json").read_text())
+    kept = {name: value for name, value in raw.items() if name not in gone} | fields
+    (folder / "config.json").write_text(json.dumps(kept))
+    return folder
+
+
 def words(*lengths: int, seed: int = 1) -> list[Tensor]:
     """Documents of random words, none of them a special token."""
     source = torch.Generator().manual_seed(seed)
@@ -99,11 +125,12 @@ def same_gradients(theirs: Any, ours: TaskModel, given: Tensor, expected: Tensor
     (expected * weights).sum().backward()
     (given * weights).sum().backward()
     family, _ = read_config(theirs.config.to_dict())
-    table = family.table(ours.architecture, "" if ours.architecture == "Model" else family.prefix)
     wanted = dict(theirs.named_parameters(remove_duplicate=False))
+    family = family.as_stored(wanted)
+    table = family.table(ours.architecture, "" if ours.architecture == "Model" else family.prefix)
     for name, parameter in ours.named_parameters():
         gradient = torch.zeros_like(parameter) if parameter.grad is None else parameter.grad
-        for key, rows in pieces(name, gradient, table, tied=is_tied(ours)):
+        for key, rows in pieces(ours, name, gradient, table, tied=is_tied(ours)):
             wish = wanted[key].grad
             close(rows, torch.zeros_like(rows) if wish is None else wish, key)
 
@@ -125,3 +152,41 @@ def output(answer: Any) -> Tensor:
 def hidden(model: TaskModel) -> Any:
     """What gives the same as transformers' class: the body for the bare model, else all of it."""
     return model.backbone if task_name(model) == "encode" else model
+
+
+def losses(theirs: Any, ours: TaskModel) -> tuple[Tensor, Tensor]:
+    """Theirs and ours, of two documents with labels for their class."""
+    lengths, ids = (12, 9), words(12, 9)
+    layout, batch = Layout.packed(lengths), padded(ids, 0)
+    real = padded([torch.ones(n, dtype=torch.long) for n in lengths], 0)
+    rows, name = ours(torch.cat(ids), layout), task_name(ours)
+    if name == "classify":
+        labels = torch.tensor([2, 0])
+        return theirs(batch, attention_mask=real, labels=labels).loss, classify.loss(rows, labels)
+    if name == "choose":
+        right = torch.tensor([1])
+        expected = theirs(batch[None], attention_mask=real[None], labels=right).loss
+        return expected, choose.loss(rows, [2], right)
+    if name == "answer":
+        first, last = torch.tensor([3, 0]), torch.tensor([5, 8])
+        expected = theirs(batch[:, :9], start_positions=first, end_positions=last).loss
+        short = Layout.packed([9, 9])
+        rows = ours(torch.cat([part[:9] for part in ids]), short)
+        return expected, answer.loss(rows, short, [[(3, 5)], [(0, 8)]])
+    labels = padded([torch.where(part % 3 == 0, part % 2, -100) for part in ids], -100)
+    expected, flat = theirs(batch, attention_mask=real, labels=labels).loss, labels[real.bool()]
+    if name == "tag":
+        return expected, tag.loss(rows, flat)
+    return expected, fill.loss(ours, Batch(torch.cat(ids), layout, None, (0, 1)), flat)
+
+
+def same_loss(theirs: Any, ours: TaskModel, expected: Tensor, given: Tensor) -> None:
+    """Both losses, and what they say to the words."""
+    close(given.detach(), expected.detach(), "loss")
+    theirs.zero_grad()
+    ours.zero_grad()
+    given.backward()
+    expected.backward()
+    found = ours.backbone.word_embeddings.weight.grad
+    assert found is not None
+    close(found, theirs.get_input_embeddings().weight.grad, "gradient of the words")

@@ -6,6 +6,7 @@ import pytest
 import torch
 from torch import Tensor
 
+from longspan.errors import InputError
 from longspan.families.seq2seq.lm import Seq2SeqLM
 from longspan.families.seq2seq.model import shift_right
 from longspan.layout import Layout
@@ -75,3 +76,35 @@ def test_smoothing_is_that_of_torch(models: tuple[Any, Seq2SeqLM], given: tuple[
     scores = ours(ids, DOCUMENTS, shift_right(labels, TEXTS, ours.backbone.config), TEXTS)
     wanted = torch.nn.functional.cross_entropy(scores, labels, label_smoothing=0.1)
     assert torch.allclose(ours.loss(ids, DOCUMENTS, labels, TEXTS, label_smoothing=0.1), wanted)
+
+
+def test_padded_batches_give_what_transformers_gives(
+    models: tuple[Any, Seq2SeqLM], given: tuple[Tensor, Tensor]
+) -> None:
+    peer, ours = models
+    ids, labels = given
+    inputs, wanted = theirs(ids), padded(labels, WRITTEN, IGNORE_INDEX)
+    expected, found = peer(**inputs, labels=wanted), ours(**inputs, labels=wanted)
+    written = padded(torch.ones_like(labels), WRITTEN, 0) != 0
+    torch.testing.assert_close(found.loss, expected.loss, rtol=0, atol=1e-6)
+    torch.testing.assert_close(found.logits[written], expected.logits[written], rtol=0, atol=1e-6)
+    decoder = padded(shift_right(labels, TEXTS, ours.backbone.config), WRITTEN, 1)
+    seen = padded(torch.ones_like(labels), WRITTEN, 0)
+    again = ours(**inputs, decoder_input_ids=decoder, decoder_attention_mask=seen)
+    torch.testing.assert_close(again.logits, found.logits)
+    with pytest.raises(InputError, match="`labels` must be given, or decoder_input_ids"):
+        ours(**inputs)
+
+
+@pytest.mark.parametrize("options", [{"num_beams": 1}, {"num_beams": 3, "num_return_sequences": 2}])
+def test_generate_writes_the_tokens_of_transformers(
+    models: tuple[Any, Seq2SeqLM], given: tuple[Tensor, Tensor], options: dict[str, Any]
+) -> None:
+    peer, ours = models
+    inputs = theirs(given[0])
+    limits: dict[str, Any] = {"max_new_tokens": 9, **options}
+    expected = peer.generate(**inputs, **limits, do_sample=False)
+    assert torch.equal(ours.generate(**inputs, **limits), expected)
+    by_hand = Seq2SeqLM(ours.backbone, ours.head)
+    with pytest.raises(InputError, match="`model` must be built for a task to generate"):
+        by_hand.generate(**inputs)

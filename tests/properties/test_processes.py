@@ -14,7 +14,7 @@ from longspan.engine.backends import load
 from longspan.engine.call import attention
 from longspan.engine.plan import Plan, plan
 from longspan.layout import Layout
-from longspan.nn.linear import Linear
+from longspan.nn.linear import linear, new_linear
 from longspan.nn.quantized import QuantizedLinear
 from longspan.patterns import Full, GlobalTokens, Window
 from unit.tasks import tiny
@@ -66,10 +66,10 @@ def differentiated() -> Tensor:
 def multiplied() -> Tensor:
     """Products and functions large enough that torch shares them among threads."""
     x = torch.linspace(-1, 1, 600 * 512).view(600, 512)
-    layer = Linear(512, 512)
+    layer = new_linear(512, 512)
     with torch.no_grad():
         layer.weight.copy_(x[:512])
-        product: Tensor = torch.nn.functional.gelu(layer(x)) + QuantizedLinear(layer)(x)
+        product: Tensor = torch.nn.functional.gelu(linear(layer, x)) + QuantizedLinear(layer)(x)
     return product
 
 

@@ -39,17 +39,67 @@ def encode(reader: longspan.Reader) -> None:
     )
     reveal_type(reader.encode("a text", convert_to_tensor=True))
     reveal_type(reader.encode(TEXTS, convert_to_tensor=True, normalize_embeddings=True, batch_size=8))
+    reveal_type(reader.encode("a text", convert_to_numpy=False))
+    reveal_type(reader.encode(TEXTS, convert_to_numpy=False, truncate_dim=64, device="cpu"))
+    reveal_type(reader.encode(TEXTS, precision="int8"))
+    reveal_type(reader.encode("a text", precision="ubinary", normalize_embeddings=True))
+    reveal_type(reader.encode("a text", output_value="token_embeddings"))
+    reveal_type(reader.encode(TEXTS, output_value="token_embeddings"))
+    reveal_type(reader.encode("a text", output_value=None))
+    reveal_type(reader.encode(TEXTS, output_value=None))
+    reveal_type(reader.encode(sentences=TEXTS))
     reveal_type(reader.encode_query("a question"))
     reveal_type(reader.encode_query(TEXTS, convert_to_tensor=True))
     reveal_type(reader.encode_document(TEXTS))
     reveal_type(reader.encode_document("a text", convert_to_tensor=True))
     reveal_type(reader.encode_tokens("a text"))
     reveal_type(reader.encode_tokens(TEXTS))
+    reveal_type(reader.encode_sparse("a text", prompt_name="query"))
+    reveal_type(reader.encode_sparse(TEXTS))
+    reveal_type(reader.encode_multi_vector("a text"))
+    reveal_type(reader.encode_multi_vector(TEXTS, prompt="query: "))
     detailed = reader.encode_with_details("a text")
     reveal_type(detailed)
     reveal_type(detailed["n_tokens"] + detailed["truncated"] + detailed["windows"])
     reveal_type([each["n_tokens"] for each in reader.encode_with_details(TEXTS, tokens=True)])
     reveal_type(reader.similarity(reader.encode("a text"), reader.encode(TEXTS)))
+
+
+def late_chunking(reader: longspan.Reader) -> None:
+    passages = reader.encode_passages("a long text", [(0, 4), (5, 9)], normalize=True)
+    reveal_type(passages)
+    reveal_type((passages.vectors, passages.spans, passages.texts, passages.windows, len(passages)))
+    reveal_type(reader.encode_passages(Path("contract.pdf")).texts)
+
+
+def instead_of_sentence_transformers(reader: longspan.Reader) -> None:
+    reader.max_seq_length = 512
+    reader.similarity_fn_name = "dot"
+    reveal_type((reader.max_seq_length, reader.similarity_fn_name, reader.device, reader.model_card_data))
+    reveal_type(reader.to("cpu").get_sentence_embedding_dimension() + reader.get_embedding_dimension())
+    reveal_type(reader.tokenize(TEXTS))
+    reveal_type(
+        reader.similarity_pairwise(reader.encode(TEXTS), reader.encode(TEXTS, convert_to_tensor=True))
+    )
+    pool = reader.start_multi_process_pool(["cpu", "cpu"])
+    reveal_type(pool)
+    reveal_type(reader.encode(TEXTS, pool=pool, chunk_size=100))
+    reveal_type(reader.encode_multi_process(TEXTS, pool))
+    reader.stop_multi_process_pool(pool)
+
+
+def rank(reader: longspan.Reader) -> None:
+    reader.check_ranks()
+    ranked = reader.rank("who?", TEXTS, top_k=1, return_documents=True)
+    reveal_type(ranked)
+    reveal_type((ranked[0]["corpus_id"], ranked[0]["score"], ranked[0].get("text"), ranked[0]["windows"]))
+    reveal_type(reader.predict(("who?", "a text")))
+    reveal_type(reader.predict([("who?", text) for text in TEXTS], show_progress_bar=False))
+    reveal_type(reader.encode_query_tokens("who?"))
+    reveal_type(reader.encode_document_tokens("a text"))
+    queries, documents = reader.encode_query_tokens(TEXTS), reader.encode_document_tokens(TEXTS)
+    reveal_type((queries, documents))
+    reveal_type(reader.max_sim(queries, documents))
 
 
 def classify(reader: longspan.Reader) -> None:
@@ -149,6 +199,10 @@ def search(reader: longspan.Reader) -> None:
         reveal_type(hits)
         reveal_type(hits[0])
         reveal_type(hits[:3])
+        index.load_reranker(Path("reranker"))
+        reveal_type(index.search("who pays?", rerank="name/on-the-hub", rerank_top=20).is_reranked)
+        reveal_type(index.search("who pays?", rerank=reader))
+        reveal_type(index.search("who pays?", rerank=lambda pairs: [float(len(text)) for _, text in pairs]))
         reveal_type([(hit.file, hit.page, hit.line, hit.score, hit.text) for hit in hits])
         reveal_type(hits[0].as_dict())
         reveal_type(index.files)
@@ -198,6 +252,10 @@ def accelerate(model: nn.Linear) -> None:
     reveal_type(longspan.hf.accelerate(model, activations=True))
     reveal_type(longspan.hf.restore(model))
     reveal_type(longspan.hf.accelerated(model))
+
+
+def export(reader: longspan.Reader) -> None:
+    reveal_type(longspan.export.onnx(reader.model, Path("model.onnx"), length=512, opset=18))
 
 
 def recover() -> str:

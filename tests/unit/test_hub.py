@@ -78,6 +78,8 @@ def test_of_a_model_on_the_hub_only_data_are_downloaded(hub: Hub) -> None:
 
 
 def test_pickles_are_downloaded_only_for_want_of_safetensors() -> None:
+    beside = ["colbert_linear.pt", "config.json", "sparse_linear.pt"]
+    assert data_files([*beside, "long.pt", "model.safetensors"]) == [*beside, "model.safetensors"]
     shards = ["pytorch_model-00001-of-00001.bin", "pytorch_model.bin.index.json"]
     assert data_files(shards) == shards
     assert data_files([*shards, "model.safetensors.index.json"]) == ["model.safetensors.index.json"]

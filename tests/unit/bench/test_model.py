@@ -2,6 +2,7 @@ import json
 import math
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -13,7 +14,7 @@ from longspan.bench.model_cases import ON_REQUEST, ModelCase
 from longspan.bench.report import Report
 from longspan.cli import main
 
-CASES = [case for case in model_cases.model_cases().values() if isinstance(case, ModelCase)]
+CASES: list[Any] = [case for case in model_cases.model_cases().values() if isinstance(case, ModelCase)]
 ROUND: Round = {
     "ours": Turn(seconds=2.0, pace=60e9, sgemm=80e9, peak=2e9, reading=0.5),
     "transformers": Turn(seconds=7.0, pace=17e9, sgemm=80e9, peak=8e9, reading=1.0),
@@ -55,10 +56,10 @@ def test_a_case_has_every_job_its_bars_read(case: ModelCase) -> None:
 
 
 @pytest.mark.parametrize("case", CASES, ids=lambda case: case.name)
-def test_ours_and_its_peers_have_the_same_work(case: ModelCase) -> None:
+def test_ours_and_its_peers_have_the_same_work(case: Any) -> None:
     for name, job in case.jobs.items():
-        if not name.startswith("n "):
-            ours = case.jobs["ours"]
+        if "n " not in name.split(", ")[-1][:2]:
+            ours = next(iter(case.jobs.values()))
             assert (sorted(job.lengths), job.layers) == (sorted(ours.lengths), ours.layers)
             if case.name != "poolingformer":  # whose peer is a Longformer
                 assert (job.family, job.training) == (ours.family, ours.training)

@@ -205,7 +205,7 @@ def test_a_folder_that_is_no_model_is_never_replaced(folder: Path, tmp_path: Pat
         ({"block": 64}, "`block` must be given for stitched, bigbird, etc only"),
         (
             {"radius": 8, "pattern": "bigbird"},
-            "`radius` must be given for longformer, stitched, etc, poolingformer only",
+            "`radius` must be given for longformer, stitched, etc, poolingformer, rope only",
         ),
         ({"radius": (1, 2, 3)}, "`radius` must be one number, or one for each of the 2 layers"),
     ],

@@ -76,9 +76,9 @@ def test_other_poolings_are_refused_by_name(tmp_path: Path, pooling: dict[str, A
         read_modules(folder_of(tmp_path, pooling))
 
 
-def test_a_dense_layer_behind_the_pooling_is_refused(tmp_path: Path) -> None:
-    folder = folder_of(tmp_path, {"pooling_mode": "mean"}, ("Transformer", "Pooling", "Dense"))
-    with pytest.raises(CheckpointError, match="Transformer, Pooling, Dense"):
+def test_a_module_that_longspan_has_not_is_refused_behind_the_pooling(tmp_path: Path) -> None:
+    folder = folder_of(tmp_path, {"pooling_mode": "mean"}, ("Transformer", "Pooling", "LSTM"))
+    with pytest.raises(CheckpointError, match="Transformer, Pooling, LSTM"):
         read_modules(folder)
 
 

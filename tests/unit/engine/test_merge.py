@@ -23,8 +23,8 @@ def partial(q: Tensor, k: Tensor, v: Tensor, rows: list[int]) -> tuple[Tensor, T
 
 def inputs() -> list[Tensor]:
     chance = torch.Generator().manual_seed(1)
-    shape = (3, ROWS.size, HEADS, SIZE)
-    return [x.requires_grad_() for x in torch.randn(shape, generator=chance, dtype=torch.float64)]
+    shapes = ((ROWS.size, heads, SIZE) for heads in (HEADS, 1, 1))
+    return [torch.randn(x, generator=chance, dtype=torch.float64).requires_grad_() for x in shapes]
 
 
 def test_three_parts_make_one_softmax_with_its_gradients() -> None:

@@ -43,6 +43,6 @@ def test_the_binding_refuses_arrays_whose_lengths_do_not_fit(name: str) -> None:
     x = torch.zeros(70, 2, 8)
     arrays = plan(Window(3), Layout.packed([70]), heads=2).arrays
     longer = arrays._replace(**{name: torch.zeros(len(getattr(arrays, name)) + 1, dtype=torch.int32)})
-    arguments = native.arguments(longer, x, x, x, 1.0, (None, None, None), 0.0, None)
+    arguments = native.arguments(longer, x, x, x, 1.0, (None, None, None), 0.0, None, None)
     with pytest.raises(ValueError, match=r"_(start|kind) must have .* rows"):
         native.load().forward(*arguments, 0, 0)

@@ -24,8 +24,11 @@ from longspan.errors import LongspanError
 from longspan.layout import Layout
 from longspan.patterns import GlobalTokens, Window
 
-ROWS, HEADS, SIZE, LIMIT = 75, 3, 5, 4
-NAMES = ("q", "k", "v", "plan", "scale", "relative", "content", "table", "dropout", "seed", "backend")
+ROWS, HEADS, KEY_HEADS, SIZE, VALUE_SIZE, LIMIT = 75, 6, 3, 5, 7, 4
+NAMES = (
+    *("q", "k", "v", "plan", "scale", "relative", "content", "table", "dropout", "seed"),
+    *("softcap", "backend"),
+)
 GIVEN = ("grad_out", "grad_lse", "out", "lse")
 BACKENDS = ["", "tiled", "dense"] + ["native"] * (native.core() is not None)
 Arguments = dict[str, Any]
@@ -52,11 +55,11 @@ def good(backend: str, dtype: torch.dtype = torch.float32) -> tuple[Arguments, A
     made = plan(Window(4) | GlobalTokens(), rows, heads=HEADS, labels=ClippedDistance(LIMIT))
     labels = 2 * LIMIT + 1
     shapes = {"relative": (labels, HEADS, SIZE), "content": (HEADS, SIZE), "table": (labels, HEADS)}
-    shapes |= dict.fromkeys("qkv", (ROWS, HEADS, SIZE))
+    shapes |= {"q": (ROWS, HEADS, SIZE), "k": (ROWS, KEY_HEADS, SIZE), "v": (ROWS, KEY_HEADS, VALUE_SIZE)}
     draw = torch.Generator().manual_seed(5)
     tensors = {name: torch.randn(shape, generator=draw).to(dtype) for name, shape in shapes.items()}
     arrays = [at_the_edge(array) for array in made.arrays]
-    numbers = {"scale": 0.5, "dropout": 0.25, "seed": torch.tensor(3), "backend": backend}
+    numbers = {"scale": 0.5, "dropout": 0.25, "seed": torch.tensor(3), "softcap": None, "backend": backend}
     forward = {name: at_the_edge(x) for name, x in tensors.items()} | {"plan": arrays} | numbers
     out, lse = torch.ops.longspan.attend(*(forward[name] for name in NAMES))
     backward = {"grad_out": out, "grad_lse": lse, "out": out, "lse": lse}
@@ -124,9 +127,17 @@ def test_tensors_that_do_not_fit_are_refused(backend: str) -> None:
         for name in ("q", "k", "v", "relative", "content", "table"):
             for what, x in faulty_tensors(forward[name]).items():
                 refused(forward | {name: x}, backward, f"{name} {what}")
+        for heads in (0, 4, 5, 12):
+            k, v = (at_the_edge(torch.zeros(ROWS, heads, size)) for size in (SIZE, VALUE_SIZE))
+            refused(forward | {"k": k, "v": v}, backward, f"{heads} key heads")
+        for name in "kv":
+            other = at_the_edge(forward[name][:, :1].clone())
+            refused(forward | {name: other}, backward, f"one head of {name}")
         for name in GIVEN:
             for what, x in faulty_tensors(backward[name]).items():
                 refused(forward, backward | {name: x}, f"{name} {what}")
+        for softcap in (0.0, -1.0, float("nan"), float("inf")):
+            refused(forward | {"softcap": softcap}, backward, f"softcap {softcap}")
         for fault in ({"dropout": -0.1}, {"dropout": 1.0}, {"dropout": float("nan")}, {"seed": None}):
             refused(forward | fault, backward, str(fault))
         for seed in (torch.tensor(1.5), torch.tensor([1, 2]), torch.tensor(1, dtype=torch.int32)):
@@ -247,7 +258,7 @@ def test_gradients_of_keys_that_documents_share_are_refused() -> None:
     cross = plan(Window(9), Layout.packed([4, 4]), heads=1)
     shared = cross.gathered(torch.tensor([0, 1, 2, 3, 0, 1, 2, 3]).numpy(), 4)
     q, k = torch.randn(8, 1, 5), torch.randn(4, 1, 5)
-    given = (q, k, k, list(shared.arrays), 1.0, None, None, None, 0.0, None, "native")
+    given = (q, k, k, list(shared.arrays), 1.0, None, None, None, 0.0, None, None, "native")
     out, lse = torch.ops.longspan.attend(*given)
     with pytest.raises(ValueError, match="must not let documents share a key"):
         torch.ops.longspan.attend_backward(out, None, out, lse, *given)
@@ -258,7 +269,7 @@ def test_no_heads_and_no_rows_are_served() -> None:
         made = plan(Window(3), Layout.packed([queries]), Layout.packed([keys]), heads=2)
         for backend in BACKENDS:
             q, k = torch.ones(queries, 2, 3), torch.ones(keys, 2, 3)
-            given = (q, k, k, list(made.arrays), 1.0, None, None, None, 0.0, None, backend)
+            given = (q, k, k, list(made.arrays), 1.0, None, None, None, 0.0, None, None, backend)
             out, lse = torch.ops.longspan.attend(*given)
             assert torch.equal(out, torch.zeros(queries, 2, 3))
             assert torch.equal(lse, torch.full((queries, 2), -torch.inf))

@@ -21,7 +21,7 @@ from longspan.errors import BackendError, InputError
 from longspan.layout import Layout
 from longspan.patterns import Causal, GlobalTokens, Window
 
-HEADS, SIZE, LIMIT = 2, 3, 4
+HEADS, KEY_HEADS, SIZE, VALUE_SIZE, LIMIT = 4, 2, 3, 7, 4
 
 
 def plan_of(length: int) -> Plan:
@@ -35,12 +35,13 @@ def random(*shape: int, dtype: torch.dtype = torch.float64) -> Tensor:
 
 
 def problem(length: int = 70, dtype: torch.dtype = torch.float32, dropout: float = 0.3) -> Problem:
-    q, k, v = (random(length + 5, HEADS, SIZE, dtype=dtype) for _ in "qkv")
+    q, k = (random(length + 5, heads, SIZE, dtype=dtype) for heads in (HEADS, KEY_HEADS))
+    v = random(length + 5, KEY_HEADS, VALUE_SIZE, dtype=dtype)
     labels = 2 * LIMIT + 1
     relative, content = random(labels, HEADS, SIZE, dtype=dtype), random(HEADS, SIZE, dtype=dtype)
     table, seed = random(labels, HEADS, dtype=dtype), torch.tensor(11) if dropout else None
     arrays = plan_of(length).arrays
-    return Problem(q, k, v, arrays, SIZE**-0.5, relative, content, table, dropout, seed)
+    return Problem(q, k, v, arrays, SIZE**-0.5, relative, content, table, dropout, seed, 1.5)
 
 
 def leaves(given: Problem) -> list[Tensor]:
@@ -56,7 +57,7 @@ def arguments(given: Problem, backend: str = "tiled") -> tuple[Any, ...]:
 @pytest.mark.parametrize("backend", ["", "tiled", "dense"])
 def test_opcheck_finds_nothing_to_complain_of(backend: str) -> None:
     torch.library.opcheck(torch.ops.longspan.attend, arguments(problem(), backend))
-    plain = problem(dropout=0.0)._replace(relative=None, content=None, table=None)
+    plain = problem(dropout=0.0)._replace(relative=None, content=None, table=None, softcap=None)
     torch.library.opcheck(torch.ops.longspan.attend, arguments(plain, backend))
 
 
@@ -112,9 +113,10 @@ def test_only_one_of_the_results_may_be_differentiated() -> None:
 def test_fake_tensors_pass_without_computing() -> None:
     made = plan_of(70)
     with FakeTensorMode(allow_non_fake_inputs=True):
-        q = torch.empty(75, HEADS, SIZE, dtype=torch.bfloat16)
-        out, lse = attention(q, q, q, made, return_lse=True)
-    assert (tuple(out.shape), out.dtype) == ((75, HEADS, SIZE), torch.bfloat16)
+        q, k = (torch.empty(75, heads, SIZE, dtype=torch.bfloat16) for heads in (HEADS, KEY_HEADS))
+        v = torch.empty(75, KEY_HEADS, VALUE_SIZE, dtype=torch.bfloat16)
+        out, lse = attention(q, k, v, made, softcap=20.0, return_lse=True)
+    assert (tuple(out.shape), out.dtype) == ((75, HEADS, VALUE_SIZE), torch.bfloat16)
     assert (tuple(lse.shape), lse.dtype) == ((75, HEADS), torch.float32)
 
 
@@ -174,7 +176,8 @@ def test_a_new_length_is_new_data_not_a_new_graph(backend: str, dynamic: bool | 
     for length in (130, 200, 333, 71, 640, 97):
         rows = Layout.packed([length, 40], marked=[[0], []])
         made = plan(Window(9) | GlobalTokens(), rows, heads=HEADS)
-        q, k, v = (random(length + 40, HEADS, SIZE, dtype=torch.float32) for _ in "qkv")
+        shapes = (HEADS, SIZE), (KEY_HEADS, SIZE), (KEY_HEADS, VALUE_SIZE)
+        q, k, v = (random(length + 40, *shape, dtype=torch.float32) for shape in shapes)
         found = layer(q, k, v, made)
         expected = attention(q.sin(), k, v, made).cos()
         torch.testing.assert_close(found, expected)
@@ -206,7 +209,7 @@ def test_terms_and_a_seed_tensor_compile() -> None:
     for seed in (1, 2, 3):
         number = torch.tensor(seed)
         found = layer(q, relative, table, number, made)
-        same = given._replace(k=q, v=q, content=None, dropout=0.2, seed=number)
+        same = given._replace(k=q, v=q, content=None, dropout=0.2, seed=number, softcap=None)
         torch.testing.assert_close(found, attend(same)[0])
     assert counter.frame_count == 1
 
@@ -227,7 +230,7 @@ def test_an_operator_refuses_arrays_that_do_not_fit(name: str) -> None:
     arrays = made.arrays._replace(**{name: getattr(made.arrays, name)[None]})
     x = torch.zeros(70, 2, 8)
     with pytest.raises(InputError, match=f"`{name}` must be a contiguous"):
-        torch.ops.longspan.attend(x, x, x, list(arrays), 1.0, None, None, None, 0.0, None, "")
+        torch.ops.longspan.attend(x, x, x, list(arrays), 1.0, None, None, None, 0.0, None, None, "")
 
 
 def test_an_operator_refuses_rows_that_do_not_exist() -> None:
@@ -235,4 +238,4 @@ def test_an_operator_refuses_rows_that_do_not_exist() -> None:
     arrays = made.arrays._replace(k_rows=made.arrays.k_rows + 70)
     x = torch.zeros(70, 2, 8)
     with pytest.raises(ValueError, match="names a key that does not exist"):
-        torch.ops.longspan.attend(x, x, x, list(arrays), 1.0, None, None, None, 0.0, None, "native")
+        torch.ops.longspan.attend(x, x, x, list(arrays), 1.0, None, None, None, 0.0, None, None, "native")

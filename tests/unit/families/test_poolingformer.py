@@ -11,7 +11,7 @@ from longspan.errors import InputError
 from longspan.families.longformer.model import Longformer, LongformerConfig
 from longspan.families.poolingformer.model import Poolingformer, PoolingformerConfig, lite
 from longspan.layout import Layout
-from longspan.nn.linear import Linear
+from longspan.nn.linear import new_linear
 from longspan.nn.pooling import DynamicPooling, MaxPooling, MeanPooling, Pooling, Slots
 from longspan.patterns import Full, Window
 from unit.families.poolingformer_oracle import Document, hidden_states
@@ -178,7 +178,7 @@ def pooling(kind: str) -> Pooling:
 def test_pooling_before_a_projection_equals_pooling_after_it(kind: str) -> None:
     torch.manual_seed(0)
     slots, module = Slots.of(Layout.packed([13, 4]), 5, 3), pooling(kind).double()
-    key, value = Linear(21, 21).double(), Linear(21, 21).double()
+    key, value = new_linear(21, 21).double(), new_linear(21, 21).double()
     for weight in (*module.parameters(), *key.parameters(), *value.parameters()):
         torch.nn.init.normal_(weight)
     x = torch.randn(17, 21, dtype=torch.float64)

@@ -207,7 +207,7 @@ def test_each_kind_of_dropout_drops_on_both_sides_in_training_only(field: str) -
 
 
 def test_what_is_dropped_within_blocks_keeps_their_mean() -> None:
-    from longspan.nn.encoder import FeedForward
+    from longspan.nn.feed_forward import FeedForward
 
     torch.manual_seed(0)
     block = FeedForward(5, 7, "relu", dropout=0.3).double()

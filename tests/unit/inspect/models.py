@@ -7,7 +7,7 @@ from longspan.families.etc.model import EtcConfig
 from longspan.families.poolingformer.model import PoolingformerConfig
 from longspan.families.stitched.model import StitchedConfig
 from longspan.layout import Layout
-from unit.families.tiny import SIZES, configs
+from unit.families.tiny import SIZES, UNMARKED, configs
 
 MARKED = [[0, 5, 40], [0], [], [130]]
 DOCUMENTS = [67, 1, 30, 131]
@@ -27,7 +27,7 @@ def subjects() -> dict[str, EncoderConfig]:
 
 def layout_of(name: str) -> Layout:
     """Documents of several lengths, marked where marks mean something to the model."""
-    if name in ("bert", "windowed", "embedding_size", "mpnet", "causal"):
+    if name in UNMARKED:
         return Layout.packed(DOCUMENTS)
     if name == "stitched":  # its marks begin blocks
         return Layout.packed(DOCUMENTS, marked=[range(0, n, 16) for n in DOCUMENTS])

@@ -7,13 +7,13 @@ from types import ModuleType
 
 import pytest
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 from torch.nn import functional as F
 
 from longspan import native as compiled
 from longspan.errors import InputError
 from longspan.nn.activations import Activation
-from longspan.nn.linear import FUSED, Linear, native
+from longspan.nn.linear import FUSED, linear, native, new_linear
 from longspan.nn.quantized import QuantizedLinear
 
 GELU = FUSED[F.gelu]
@@ -36,23 +36,23 @@ def core(request: pytest.FixtureRequest) -> Iterator[ModuleType]:
         yield compiled
 
 
-def drawn(inputs: int, outputs: int, *, bias: bool = True) -> Linear:
+def drawn(inputs: int, outputs: int, *, bias: bool = True) -> nn.Linear:
     torch.manual_seed(inputs)
-    layer = Linear(inputs, outputs, bias=bias)
+    layer = new_linear(inputs, outputs, bias=bias)
     for parameter in layer.parameters():
         parameter.copy_(torch.randn_like(parameter))
     return layer
 
 
 def by_core(
-    core: ModuleType, layer: Linear, x: Tensor, *, act: int = 0, plus: Tensor | None = None
+    core: ModuleType, layer: nn.Linear, x: Tensor, *, act: int = 0, plus: Tensor | None = None
 ) -> Tensor:
     into = torch.full((len(x), len(layer.weight)), torch.nan)
-    core.linear(x, layer.weight, layer.bias, scales=None, plus=plus, act=act, into=into)
+    core.linear(x, layer.weight, layer.bias, scales=None, times=None, plus=plus, act=act, into=into)
     return into
 
 
-def exactly(layer: Linear, x: Tensor) -> Tensor:
+def exactly(layer: nn.Linear, x: Tensor) -> Tensor:
     return F.linear(x.double(), layer.weight.double(), None if layer.bias is None else layer.bias.double())
 
 
@@ -109,7 +109,7 @@ def test_nan_and_infinity_go_where_arithmetic_takes_them(core: ModuleType) -> No
     found, expected = by_core(core, layer, x), F.linear(x, layer.weight, layer.bias)
     assert torch.equal(found.isnan(), expected.isnan())
     assert torch.equal(found.isinf(), expected.isinf())
-    one = Linear(1, 1, bias=False)
+    one = new_linear(1, 1, bias=False)
     one.weight.fill_(1.0)
     edges = torch.tensor([[torch.nan], [torch.inf], [-torch.inf], [0.0], [1e30], [-1e30]])
     true = F.gelu(edges.double()).float()  # torch's own float32 kernel makes NaN of infinity on some CPUs
@@ -118,7 +118,7 @@ def test_nan_and_infinity_go_where_arithmetic_takes_them(core: ModuleType) -> No
 
 @pytest.mark.parametrize("act", [act for act in FUSED if act])
 def test_an_activation_is_as_near_to_float64_as_torch(core: ModuleType, act: Activation) -> None:
-    one, x = Linear(1, 1, bias=False), torch.linspace(-9, 9, 100001)[:, None]
+    one, x = new_linear(1, 1, bias=False), torch.linspace(-9, 9, 100001)[:, None]
     one.weight.fill_(1.0)
     true = act(x.double())
     found, naive = (
@@ -130,20 +130,56 @@ def test_an_activation_is_as_near_to_float64_as_torch(core: ModuleType, act: Act
 
 @pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16, torch.float16])
 @pytest.mark.parametrize("then", [*FUSED, torch.tanh])
-def test_activation_sum_and_given_memory_mean_what_they_say(dtype: torch.dtype, then: object) -> None:
+def test_activation_sum_and_given_memory_mean_what_they_say(dtype: torch.dtype, then: Activation) -> None:
     layer = drawn(37, 1024).to(dtype)
-    x, plus, into = (torch.randn(9, n).to(dtype) for n in (37, 1024, 1024))
+    x, plus, times, into = (torch.randn(9, n).to(dtype) for n in (37, 1024, 1024, 1024))
     y = F.linear(x.double(), layer.weight.double(), layer.bias.double() if layer.bias is not None else None)
-    expected = ((y if then is None else then(y)) + plus.double()).to(dtype)  # type: ignore[operator]
+    activated = y if then is None else then(y)
+    expected = (activated + plus.double()).to(dtype)
     close = partial(torch.testing.assert_close, rtol=0, atol=1e-5 if dtype == torch.float32 else 0.25)
-    close(layer(x, then=then, plus=plus), expected)
-    assert layer(x, into, then=then, plus=plus) is into
+    close(linear(layer, x, then=then, plus=plus), expected)
+    assert linear(layer, x, into, then=then, plus=plus) is into
     close(into, expected)
     with torch.enable_grad():
-        found = layer(x, then=then, plus=plus)
+        found = linear(layer, x, then=then, plus=plus)
         close(found, expected)
         found.float().sum().backward()
     assert layer.weight.grad is not None
+    product = activated.detach() * times.double() + plus.double()
+    close = partial(
+        torch.testing.assert_close,
+        rtol=1e-5 if dtype == torch.float32 else 0.1,
+        atol=0.25 if dtype != torch.float32 else 1e-5,
+    )
+    close(linear(layer, x, then=then, times=times, plus=plus), product.to(dtype))
+    rows = slice(100, 612)
+    part = linear(layer, x, times[:, rows], rows=rows, then=then, times=times[:, rows], plus=plus[:, rows])
+    close(part, product[:, rows].to(dtype))
+    assert part.data_ptr() == times[:, rows].data_ptr(), "a factor's memory may hold the product"
+
+
+class Adapter(nn.Module):
+    """What peft puts in the place of a layer."""
+
+    def __init__(self, base: nn.Linear) -> None:
+        super().__init__()
+        self.base = base
+
+    def forward(self, x: Tensor) -> Tensor:
+        result: Tensor = self.base(x) + 1.0
+        return result
+
+
+def test_a_layer_that_is_wrapped_or_watched_is_called() -> None:
+    layer, x, seen = drawn(37, 24), torch.randn(9, 37), []
+    plain = linear(layer, x)
+    torch.testing.assert_close(linear(Adapter(layer), x, rows=slice(3, 9)), plain[:, 3:9] + 1.0)
+    hook = layer.register_forward_hook(lambda module, inputs, output: seen.append(output))
+    torch.testing.assert_close(linear(layer, x), plain)
+    assert len(seen) == 1
+    hook.remove()
+    linear(layer, x)
+    assert len(seen) == 1
 
 
 def test_weights_mapped_from_a_read_only_file_serve(core: ModuleType, tmp_path: Path) -> None:
@@ -163,6 +199,7 @@ def test_what_would_lead_outside_a_tensor_is_refused(core: ModuleType, int8: boo
         "weight": torch.ones(6, 8, dtype=torch.int8 if int8 else torch.float32),
         "bias": torch.randn(6),
         "scales": torch.ones(6) if int8 else None,
+        "times": torch.randn(5, 6),
         "plus": torch.randn(5, 6),
         "into": torch.empty(5, 6),
     }
@@ -208,7 +245,7 @@ def test_what_the_core_cannot_read_goes_to_torch() -> None:
     assert layer(torch.randn(2, 3, 8)).shape == (2, 3, 6)
     with pytest.raises(RuntimeError, match="cannot be multiplied"):
         layer(torch.randn(2, 7))
-    turned = Linear(6, 8)
+    turned = new_linear(6, 8)
     turned.weight.data = torch.randn(6, 8).t()
     assert native(torch.randn(2, 6), turned.weight) is None
     assert layer(torch.randn(8, 2).t()).shape == (2, 6), "columns that are not neighbours"

@@ -6,12 +6,13 @@ from pathlib import Path
 import numpy as np
 import pytest
 import torch
+from torch import nn
 
 import longspan
 from helpers import without_native
 from longspan import native
 from longspan.errors import BackendError, InputError
-from longspan.nn.linear import Linear
+from longspan.nn.linear import linear, new_linear
 from longspan.nn.quantized import STEPS, WEIGHT_STEPS, QuantizedLinear, is_quantized, quantize
 from unit.tasks.tiny import CORPUS, FAMILIES, reader
 
@@ -31,10 +32,10 @@ def way(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> Iter
         yield request.param
 
 
-def drawn(inputs: int, outputs: int, *, bias: bool = True) -> Linear:
+def drawn(inputs: int, outputs: int, *, bias: bool = True) -> nn.Linear:
     """A layer whose weight rows are of very different sizes."""
     torch.manual_seed(inputs)
-    layer = Linear(inputs, outputs, bias=bias)
+    layer = new_linear(inputs, outputs, bias=bias)
     layer.weight.copy_(torch.randn(outputs, inputs) * torch.logspace(-3, 1, outputs)[:, None])
     if layer.bias is not None:
         layer.bias.copy_(torch.randn(outputs))
@@ -46,7 +47,7 @@ def in_eight_bits() -> bool:
     return native.targets()[0] == "avx512" and native.load().features()["avx512vnni"]
 
 
-def by_hand(layer: Linear, x: torch.Tensor, way: str) -> torch.Tensor:
+def by_hand(layer: nn.Linear, x: torch.Tensor, way: str) -> torch.Tensor:
     """The definition, in float64."""
     scale = (layer.weight.abs().amax(1) / WEIGHT_STEPS).double()[:, None]
     bias = 0.0 if layer.bias is None else layer.bias.double()
@@ -81,7 +82,7 @@ def test_it_computes_its_definition(way: str, inputs: int, outputs: int, bias: b
 
 
 def test_sums_do_not_saturate_at_the_largest_values() -> None:
-    layer = Linear(3072, 3, bias=False)
+    layer = new_linear(3072, 3, bias=False)
     layer.weight.copy_(torch.tensor([[1.0], [-1.0], [0.0]]).expand(3, 3072))
     x = torch.ones(2, 3072)
     x[:, -1] = -1.0
@@ -92,7 +93,7 @@ def test_sums_do_not_saturate_at_the_largest_values() -> None:
 
 @pytest.mark.parametrize("inputs", [1, 2, 515, 517, 768, 3072, 4096, 20000])
 def test_sums_of_the_largest_values_do_not_overflow(inputs: int) -> None:
-    layer = Linear(inputs, 2, bias=False)
+    layer = new_linear(inputs, 2, bias=False)
     layer.weight.copy_(torch.tensor([[1.0], [-1.0]]).expand(2, inputs))
     x = torch.ones(7, inputs) * 3.0
     found = QuantizedLinear(layer)(x)
@@ -144,7 +145,7 @@ def test_rows_of_zeros_no_rows_and_given_memory() -> None:
     plain = drawn(7, 13)
     layer, into = QuantizedLinear(plain), torch.empty(2, 13)
     assert plain.bias is not None
-    assert torch.equal(layer(torch.zeros(2, 7), into), plain.bias.expand(2, 13))
+    assert torch.equal(linear(layer, torch.zeros(2, 7), into), plain.bias.expand(2, 13))
     assert torch.equal(into, plain.bias.expand(2, 13))
     assert layer(torch.zeros(0, 7)).shape == (0, 13)
     assert layer(torch.ones(2, 7, dtype=torch.bfloat16)).dtype == torch.bfloat16

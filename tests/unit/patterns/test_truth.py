@@ -83,6 +83,7 @@ PREDICATES: dict[str, Callable[[Any, Token, Token], int]] = {
     "Strided": strided,
     "Fixed": fixed,
     "ByLength": lambda p, q, k: slow(p.short if q.length <= p.limit else p.long, q, k),
+    "ToUntagged": lambda p, q, k: k.tags.get(p.tag, 0) == 0,
     "SameTag": lambda p, q, k: q.tags.get(p.tag, 0) == k.tags.get(p.tag, 0),
     "Belongs": belongs,
     "Union": lambda p, q, k: max(slow(part, q, k) for part in p.parts),

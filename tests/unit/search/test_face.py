@@ -43,6 +43,12 @@ def test_a_user_who_scores_passages_decides_their_order(tmp_path: Path) -> None:
     ]
     with pytest.raises(InputError, match="`rerank` must be a function that gives 7 pairs as many scores"):
         index.search("hills", rerank=lambda pairs: [1.0])
+    with pytest.raises(InputError, match="`rerank` must be a Reader, a model or a function, but is 'int'"):
+        index.search("hills", rerank=3)  # type: ignore[arg-type]
+    with pytest.raises(InputError, match="`rerank_top` must be"):
+        index.search("hills", rerank=by_number, rerank_top=0)
+    (hit,) = index.search("hills 2", rerank=by_number_of_hills, rerank_top=1, top=1)
+    assert hit.file.name == "2.txt"
 
 
 def by_number_of_hills(pairs: list[tuple[str, str]]) -> list[float]:

@@ -12,13 +12,14 @@ from longspan.families.bigbird.model import BigBirdConfig
 from longspan.families.config import EncoderConfig
 from longspan.families.etc.model import EtcConfig
 from longspan.families.longformer.model import LongformerConfig
+from longspan.families.modernbert.model import ModernBertConfig
 from longspan.families.seq2seq.model import Seq2SeqConfig
 from longspan.families.task_model import TaskModel
 from longspan.reader import Reader
 from longspan.tasks.registry import build
 from longspan.text.tokenizer import Tokenizer
 
-FAMILIES = ("longformer", "bigbird", "bert", "etc")
+FAMILIES = ("longformer", "bigbird", "bert", "etc", "modernbert")
 VOCABULARY = 420
 ANGLES = ["<s>", "<pad>", "</s>", "<unk>", "<mask>"]
 BRACKETS = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]"]
@@ -78,7 +79,7 @@ def config(family: str, positions: int = 64) -> EncoderConfig:
     if family == "etc":
         labels: dict[str, Any] = {"distance": 3, "relative": 10}
         return EtcConfig(**sizes, **labels, token_types=4, radius=4, absolute=True, units="blocks")
-    return BertConfig(**sizes)
+    return ModernBertConfig(**sizes, radius=4) if family == "modernbert" else BertConfig(**sizes)
 
 
 @cache
