@@ -7,8 +7,13 @@ PIP := $(BIN)/python -m pip
 CLEAN := build/clean-venv
 HF := build/hf-venv
 HF_TESTS := $(foreach family,longformer led big_bird,tests/models/$(family)/test_modeling_$(family).py)
+HF_CHOOSING := $(foreach family,modernbert eurobert gemma3 mistral llama,tests/models/$(family)/test_modeling_$(family).py)
+# Without pictures, whose masks are refused; and but for what asks for torch's attention itself, or for one graph.
+HF_TEXT := -k 'not Vision2Text'
+HF_BUT := test_sdpa_can_dispatch_non_composite_models test_generate_compile_model_forward_fullgraph
 DRAWN := longformer 'Window(3, dilation=2) & Causal()' 'BlockWindow(2) | GlobalBlocks(2) | RandomBlocks(2, 2, "uniform")'
 MODEL_TESTS := tests/unit/nn tests/unit/families tests/unit/tasks tests/unit/test_reader.py tests/properties/test_reader_independence.py
+TOOL_TESTS := $(foreach name,peft export st_tools st_module hf_interface,tests/parity/test_$(name).py)
 NATIVE := CMakeLists.txt $(wildcard csrc/*.* csrc/*/*.*)
 
 # Of `make fuzz`, for each kind of file; and of `make sanitize`.
@@ -26,7 +31,7 @@ export PIP_CONSTRAINT := $(CURDIR)/constraints.txt
 export PIP_BUILD_CONSTRAINT := $(PIP_CONSTRAINT)
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
 
-.PHONY: help demo demo-picture demo-engine pictures docs test slow stress soak fuzz lint format bench wheel native-test sanitize hf-suite clean
+.PHONY: help tools-test demo demo-picture demo-engine pictures docs test slow stress soak fuzz lint format bench wheel native-test sanitize hf-suite clean
 .DELETE_ON_ERROR:
 
 help: ## list the targets
@@ -94,6 +99,9 @@ wheel: $(VENV)/tools ## build a wheel and try it in a clean environment without 
 	cd $(CLEAN) && env PATH="$$PWD/bin" bin/python -W error try_wheel.py
 	cd $(CLEAN) && env PATH="$$PWD/bin" bin/longspan doctor
 
+tools-test: $(VENV)/tools-installed ## run the tests inside other libraries: peft, ONNX, BERTopic, LangChain, MTEB and others
+	$(TESTS) $(TOOL_TESTS)
+
 native-test: $(VENV)/installed ## run the native core's own tests
 	$(BIN)/cmake --build build/native --target longspan_tests
 	build/native/longspan_tests 500
@@ -112,6 +120,11 @@ hf-suite: $(HF)/installed ## run transformers' own tests of its long models with
 	cd $(TRANSFORMERS) && HF_HUB_OFFLINE=1 PYTHONPATH=$(CURDIR)/tests $(CURDIR)/$(HF)/bin/python -m pytest -q $(HF_TESTS) \
 		-p no:cacheprovider -p hf_suite.plugin --junitxml $(CURDIR)/build/hf-swapped.xml || true
 	$(BIN)/python tests/hf_suite/compare.py build/hf-plain.xml build/hf-swapped.xml
+	cd $(TRANSFORMERS) && HF_HUB_OFFLINE=1 $(CURDIR)/$(HF)/bin/python -m pytest -q $(HF_CHOOSING) $(HF_TEXT) \
+		-p no:cacheprovider --junitxml $(CURDIR)/build/hf-sdpa.xml || true
+	cd $(TRANSFORMERS) && HF_HUB_OFFLINE=1 PYTHONPATH=$(CURDIR)/tests $(CURDIR)/$(HF)/bin/python -m pytest -q \
+		$(HF_CHOOSING) $(HF_TEXT) -p no:cacheprovider -p hf_suite.interface --junitxml $(CURDIR)/build/hf-chosen.xml || true
+	$(BIN)/python tests/hf_suite/compare.py build/hf-sdpa.xml build/hf-chosen.xml $(HF_BUT)
 
 clean: ## remove everything that make has made
 	rm -rf build dist $(VENV) .mypy_cache .pytest_cache .ruff_cache .hypothesis
@@ -128,6 +141,10 @@ $(HF)/installed: $(VENV)/installed
 	$(PYTHON) -m venv $(HF)
 	$(HF)/bin/python -m pip install --quiet torch==2.13.0
 	$(HF)/bin/python -m pip install --quiet '.[hf]' accelerate datasets httpx parameterized psutil requests rjieba pytest pytest-timeout pytest-xdist
+	touch $@
+
+$(VENV)/tools-installed: $(VENV)/installed
+	$(PIP) install --quiet $(INCREMENTAL) --editable '.[dev,tools]'
 	touch $@
 
 $(VENV)/installed: $(VENV)/tools pyproject.toml $(NATIVE)
