@@ -24,26 +24,29 @@ Place = tuple[int, int] | None
 
 
 class Connection(NamedTuple):
-    """A connection, and the file that it is to; None: it is in memory."""
+    """A connection, and the file that it is to; no place: it is in memory."""
 
     db: sqlite3.Connection
+    path: Path
     place: Place
 
 
 class Connections:
     """Connections to a file that may not exist yet, or be replaced by another at any time.
 
+    `locate` tells which file it is now. One that takes its place must have another name: SQLite would take
+    the journal of one for that of the other, play it back into the wrong file and delete it.
     A file that does not exist is read as one without content, and made when something is written. `create`
     makes its tables, and `check` raises an error if they are not what they should be.
     """
 
     def __init__(
         self,
-        path: Path,
+        locate: Callable[[], Path],
         create: Callable[[sqlite3.Connection], None],
         check: Callable[[sqlite3.Connection], None],
     ) -> None:
-        self._path, self._create, self._check = path, create, check
+        self._locate, self._create, self._check = locate, create, check
         self._idle: list[Connection] = []
         self._inherited: list[Connection] = []
         self._own = threading.local()
@@ -80,7 +83,7 @@ class Connections:
 
     def vacuum(self) -> None:
         """Give unused space back to the disk, if that is possible now."""
-        connection = self._taken(write=True)
+        connection = self._taken(self._locate(), write=True)
         with suppress(sqlite3.DatabaseError):  # others read, or the disk is full
             connection.db.execute("VACUUM")
         self._give_back(connection)
@@ -88,30 +91,43 @@ class Connections:
     def _begun(self, write: bool) -> Connection:
         """A connection with a transaction that holds a lock: the file is not replaced until it ends."""
         for _ in range(ATTEMPTS):
-            connection = self._taken(write)
+            path = self._locate()
             try:
-                connection.db.execute("BEGIN IMMEDIATE" if write else "BEGIN")
-                connection.db.execute(TABLES).fetchone()  # BEGIN alone takes no lock
-                if connection.place in (None, place_of(self._path)):
-                    return connection
-            except BaseException:
+                connection = self._taken(path, write)
+                try:
+                    connection.db.execute("BEGIN IMMEDIATE" if write else "BEGIN")
+                    connection.db.execute(TABLES).fetchone()  # BEGIN alone takes no lock
+                    if self._is_current(connection):
+                        return connection
+                except BaseException:
+                    connection.db.close()
+                    raise
                 connection.db.close()
-                raise
-            connection.db.close()
-        raise LongspanError(f"`{self._path}` is replaced again and again. Try again later.")
+            except sqlite3.Error:
+                if self._locate() == path:
+                    raise
+        raise LongspanError(f"`{path}` is replaced again and again. Try again later.")
 
-    def _taken(self, write: bool) -> Connection:
+    def _is_current(self, connection: Connection) -> bool:
+        """Whether a connection is to the file that is there now."""
+        path, place = self._locate(), connection.place
+        return path == connection.path and place in (None, place_of(path))
+
+    def _taken(self, path: Path, write: bool) -> Connection:
+        """A connection to a file, an idle one if there is."""
         if self._closed:
-            raise LongspanError(
-                f"The index `{self._path.parent}` was closed. Open it again: Index.open(folder)."
-            )
+            raise LongspanError(f"The index `{path.parent}` was closed. Open it again: Index.open(folder).")
         if self._process != os.getpid():
             # SQLite's connections must neither be used nor closed in a forked process.
             self._inherited, self._idle, self._process = self._idle, [], os.getpid()
-        try:
-            return self._idle.pop()
-        except IndexError:
-            return self._writable() if write else self._readable()
+        while True:
+            try:
+                connection = self._idle.pop()
+            except IndexError:
+                return self._writable(path) if write else self._readable(path)
+            if self._is_current(connection):
+                return connection
+            connection.db.close()
 
     def _give_back(self, connection: Connection) -> None:
         spare = self._closed or connection.place is None or len(self._idle) >= IDLE
@@ -120,28 +136,28 @@ class Connections:
         else:
             self._idle.append(connection)
 
-    def _readable(self) -> Connection:
+    def _readable(self, path: Path) -> Connection:
         """A connection to the file, or to an empty one in memory where there is none with tables yet."""
-        place = place_of(self._path)  # before it is opened: then it is never newer than what is opened
+        place = place_of(path)  # before it is opened: then it is never newer than what is opened
         if place is not None:
-            connection = Connection(_connected(self._path), place)
+            connection = Connection(_connected(path), path, place)
             if self._has_tables(connection.db):
                 return connection
             connection.db.close()
         memory = _connected(None)
         self._create(memory)
-        return Connection(memory, None)
+        return Connection(memory, path, None)
 
-    def _writable(self) -> Connection:
+    def _writable(self, path: Path) -> Connection:
         """A connection to the file, which is made if it does not exist."""
-        if place_of(self._path) is None:
+        if place_of(path) is None:
             try:
-                self._path.parent.mkdir(parents=True, exist_ok=True)
+                path.parent.mkdir(parents=True, exist_ok=True)
             except OSError as error:
-                raise unusable(self._path.parent, error) from error
-            _connected(self._path, create=True).close()
-        place = place_of(self._path)
-        connection = Connection(_connected(self._path), place)
+                raise unusable(path.parent, error) from error
+            _connected(path, create=True).close()
+        place = place_of(path)
+        connection = Connection(_connected(path), path, place)
         if not self._has_tables(connection.db):
             self._create(connection.db)
         return connection

@@ -1,10 +1,12 @@
 """The database of an index: one SQLite file, all-or-nothing changes, and errors that say what to do."""
 
+import os
 import re
 import sqlite3
 import zlib
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from functools import partial
 from itertools import chain
 from pathlib import Path
 from typing import Any, TypeAlias
@@ -18,7 +20,8 @@ from longspan.search.lock import NAME as LOCK
 Value: TypeAlias = str | bytes | int | float | None
 """What a column may hold."""
 SCHEMA = "5"
-NAME = "index.sqlite"
+NAMES = re.compile(r"index(-\d+)?\.sqlite")
+"""The database, and the one that a rebuild put in its place, with its generation."""
 REBUILD = "rebuild"
 """The folder inside of an index in which the next one is built."""
 FLAT = re.compile(r"(vectors|tokens|fine|parts)-\d+\.(bin|f16|f32)")
@@ -58,6 +61,24 @@ FIRST = {"schema": SCHEMA, "rows": "0", "tokens": "0", "generation": "0", "parts
 META = "CREATE TABLE meta (key TEXT PRIMARY KEY, value TEXT NOT NULL) WITHOUT ROWID"
 
 
+def database_of(folder: Path) -> Path:
+    """The database in a folder, or the one to be made."""
+    return max(databases(folder), key=generation_of, default=folder / "index.sqlite")
+
+
+def databases(folder: Path) -> list[Path]:
+    """All databases in a folder: that of the index, and older ones that a killed process left."""
+    try:
+        return [folder / name for name in os.listdir(folder) if NAMES.fullmatch(name)]
+    except (FileNotFoundError, NotADirectoryError):
+        return []
+
+
+def generation_of(path: Path) -> int:
+    """The number in the name of a file of an index; the first database has none."""
+    return int((re.findall(r"\d+", path.name) or ["0"])[0])
+
+
 def is_free(folder: Path) -> bool:
     """Whether a folder is empty, but for what a discarded index may leave behind."""
     names = {path.name for path in folder.iterdir()}
@@ -92,10 +113,9 @@ class Database:
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
-        path = folder / NAME
-        if not path.exists() and folder.exists() and not (folder.is_dir() and is_free(folder)):
+        if not databases(folder) and folder.exists() and not (folder.is_dir() and is_free(folder)):
             raise bad("index", "an index, an empty folder or a new one", str(folder))
-        self._connections = Connections(path, _create, self._check)
+        self._connections = Connections(partial(database_of, folder), _create, self._check)
         with self.snapshot():  # to know at once whether it can be read
             pass
 

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from longspan.errors import LongspanError
-from longspan.search.database import NAME
+from longspan.search.database import database_of
 from longspan.search.index import Index
 from longspan.search.keep import identity, is_own, receive, send, socket_path
 from longspan.search.lock import Busy, writing
@@ -92,7 +92,7 @@ def same_index(index: Index) -> Callable[[], bool]:
 
     def state() -> tuple[int, int, str | None] | None:
         try:
-            status = (index.folder / NAME).stat()
+            status = database_of(index.folder).stat()
             return status.st_dev, status.st_ino, index._store.db.get("fingerprint")
         except (OSError, LongspanError):
             return None

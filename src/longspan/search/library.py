@@ -10,7 +10,7 @@ from typing import NamedTuple, Self
 
 from longspan.errors import LongspanError, bad
 from longspan.hub import DEFAULT, cache_folder
-from longspan.search.database import NAME, Database
+from longspan.search.database import Database, databases
 from longspan.search.roots import covered, known_roots
 
 _PLAIN = re.compile(r"\w[\w.-]{0,63}")
@@ -64,7 +64,7 @@ def place(index: str | None, model: str | None) -> Path:
         return indexes_folder() / (DEFAULT if model in (None, DEFAULT) else f"{DEFAULT}-{mark}")
     folder, named = Path(index).expanduser(), indexes_folder() / index
     is_path = folder.name != index or not index
-    if is_path or (folder / NAME).is_file() or (folder.is_dir() and not (named / NAME).is_file()):
+    if is_path or exists(folder) or (folder.is_dir() and not exists(named)):
         return Path(os.path.abspath(folder))
     if not _PLAIN.fullmatch(index):
         raise bad("--index", "a name of letters, digits, . - and _, or a folder such as ./contracts", index)
@@ -73,7 +73,7 @@ def place(index: str | None, model: str | None) -> Path:
 
 def exists(folder: Path) -> bool:
     """Whether there is an index in a folder."""
-    return (folder / NAME).is_file()
+    return any(path.is_file() for path in databases(folder))
 
 
 def names() -> list[str]:

@@ -12,14 +12,14 @@ from typing import TYPE_CHECKING, NamedTuple
 from longspan._version import __version__
 from longspan.errors import LongspanError
 from longspan.search.connections import TIMEOUT
-from longspan.search.database import NAME, REBUILD
+from longspan.search.database import REBUILD, database_of, databases, generation_of
 from longspan.search.faults import Full, guarded, unusable
 from longspan.search.index import Index
 from longspan.search.lock import NAME as LOCK
 from longspan.search.lock import writing
 from longspan.search.own_model import UNNAMED
 from longspan.search.roots import covered
-from longspan.search.store import FILES, Store, flat_files, generation_of
+from longspan.search.store import FILES, Store, flat_files
 
 if TYPE_CHECKING:
     from longspan.reader import Reader
@@ -58,7 +58,8 @@ class Known(NamedTuple):
 
 def known(folder: Path) -> Known:
     """What can be read of an index, though it may be damaged or of another schema."""
-    uri = f"{Path(os.path.abspath(folder / NAME)).as_uri()}?mode=rw"
+    path = database_of(folder)
+    uri = f"{Path(os.path.abspath(path)).as_uri()}?mode=rw"
     try:
         with closing(sqlite3.connect(uri, uri=True, timeout=TIMEOUT)) as db:
             meta = dict(db.execute("SELECT key, value FROM meta"))
@@ -67,7 +68,7 @@ def known(folder: Path) -> Known:
             ]
         roots = [Path(root) for root in json.loads(meta.get("roots") or "[]")]
     except (sqlite3.Error, ValueError, TypeError):
-        return Known([], [], None, None)
+        return known(folder) if database_of(folder) != path else Known([], [], None, None)
     model, tokens = meta.get("model"), meta.get("token_kind")
     paths = roots + [file for file in files if not covered(file, roots)]
     return Known(paths, files, None if model == UNNAMED else model, tokens)
@@ -75,7 +76,7 @@ def known(folder: Path) -> Known:
 
 def space(folder: Path) -> tuple[int, int]:
     """Bytes that a rebuild needs beside the old index, if it becomes as large, and those that are free."""
-    size = sum(path.stat().st_size for path in [*flat_files(folder), folder / NAME] if path.is_file())
+    size = sum(path.stat().st_size for path in [*flat_files(folder), database_of(folder)] if path.is_file())
     return size, shutil.disk_usage(folder).free
 
 
@@ -95,7 +96,7 @@ def _begun(place: Path, model: "str | Path | Reader | None", tokens: str | None)
 
 def _is_begun(place: Path, mark: str) -> bool:
     """Whether there is a whole index that was begun in the same way."""
-    if not (place / NAME).is_file():
+    if not databases(place):
         return False
     try:
         with Index.open(place) as index:
@@ -108,17 +109,24 @@ def _is_begun(place: Path, mark: str) -> bool:
 def _discard(place: Path) -> None:
     """Delete what was built of an index, and no other files."""
     if place.is_dir():
-        for path in [*flat_files(place), *(place / name for name in (f"{NAME}-journal", NAME, LOCK))]:
+        known = databases(place)
+        journals = [path.with_name(f"{path.name}-journal") for path in known]
+        for path in [*flat_files(place), *journals, *known, place / LOCK]:
             path.unlink(missing_ok=True)
         with suppress(OSError):  # it holds something else
             place.rmdir()
 
 
 def _put_in_place(folder: Path, place: Path) -> None:
-    """Let a complete index take the place of the old one while nobody reads that; then delete that."""
+    """Let a complete index take the place of the old one while nobody reads that; then delete that.
+
+    Its database has a new name. Under the old one a process that still has the old database open, but does
+    not use it now, would take the new one's journal for its own.
+    """
     with closing_store(place) as fresh, _alone(folder):
         before = [(name, fresh.path_of(fresh.db.number("generation"), name)) for name in FILES]
-        generation = max(fresh.next_generation(), 1 + max(map(generation_of, flat_files(folder)), default=0))
+        old = map(generation_of, [*flat_files(folder), *databases(folder)])
+        generation = max(fresh.next_generation(), 1 + max(old, default=0))
         with fresh.db.transaction():
             fresh.db.do("DELETE FROM meta WHERE key = 'rebuild'")  # from here on it cannot be continued
             fresh.db.put(generation=str(generation))
@@ -127,8 +135,7 @@ def _put_in_place(folder: Path, place: Path) -> None:
             for name, path in before:
                 if path.exists():
                     os.replace(path, folder / f"{name}-{generation}.bin")
-            (folder / f"{NAME}-journal").unlink(missing_ok=True)  # of a damaged one, else there is none
-            os.replace(place / NAME, folder / NAME)
+            os.replace(database_of(place), folder / f"index-{generation}.sqlite")
             _flush(folder)
         except OSError as error:
             raise unusable(folder, error) from error
@@ -150,12 +157,13 @@ def closing_store(folder: Path) -> Iterator[Store]:
 @contextmanager
 def _alone(folder: Path) -> Iterator[None]:
     """Wait until nobody reads the old database, and let nobody begin to; a damaged one has no readers."""
-    if not (folder / NAME).is_file():
+    old = database_of(folder)
+    if not old.is_file():
         yield
         return
     with (
         guarded(folder),
-        closing(sqlite3.connect(folder / NAME, timeout=TIMEOUT, isolation_level=None)) as db,
+        closing(sqlite3.connect(old, timeout=TIMEOUT, isolation_level=None)) as db,
     ):
         try:
             db.execute("BEGIN EXCLUSIVE")  # which also undoes what a killed process left half done

@@ -8,7 +8,6 @@ in place of the old. Postings are written in parts, one for each transaction; ma
 """
 
 import os
-import re
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import replace
@@ -19,7 +18,18 @@ from typing import Any
 
 import numpy as np
 
-from longspan.search.database import FIRST, FLAT, NAME, NEW_POSTINGS, REBUILD, TABLES, Database, Value
+from longspan.search.database import (
+    FIRST,
+    FLAT,
+    NEW_POSTINGS,
+    REBUILD,
+    TABLES,
+    Database,
+    Value,
+    database_of,
+    databases,
+    generation_of,
+)
 from longspan.search.faults import damaged, unusable
 from longspan.search.records import (
     BEGUN,
@@ -259,17 +269,19 @@ class Store:
         with self.db.transaction(visible=False):
             self.db.do(f"DROP TABLE IF EXISTS {NEW_POSTINGS}")
         generation = self.db.number("generation")
-        keep = {self.path_of(generation, name) for name in FILES}
-        for path in flat_files(self.folder):
+        keep = {database_of(self.folder), *(self.path_of(generation, name) for name in FILES)}
+        old = [path for path in databases(self.folder) if path not in keep]
+        journals = [path.with_name(f"{path.name}-journal") for path in old]
+        for path in [*flat_files(self.folder), *old, *journals]:
             if path not in keep:
-                with suppress(OSError):  # mapped by another process where that forbids deletion
-                    path.unlink()
+                with suppress(OSError):  # in use by another process where that forbids deletion
+                    path.unlink(missing_ok=True)
 
     def sizes(self) -> dict[str, int]:
         """Bytes of the files of the index: its database, the flat files, and an unfinished rebuild."""
         with self.db.snapshot():
             generation = self.db.number("generation")
-            paths = {"text and words": self.folder / NAME}
+            paths = {"text and words": database_of(self.folder)}
             paths |= {name: self.path_of(generation, name) for name in FILES}
             sizes = {name: path.stat().st_size for name, path in paths.items() if path.is_file()}
         unfinished = self.folder / REBUILD
@@ -283,11 +295,6 @@ class Store:
 
     def path_of(self, generation: int, name: str) -> Path:
         return self.folder / f"{name}-{generation}.bin"
-
-
-def generation_of(path: Path) -> int:
-    """The number in the name of a flat file."""
-    return int(re.findall(r"\d+", path.name)[0])
 
 
 def flat_files(folder: Path) -> list[Path]:

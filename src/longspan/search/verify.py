@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from longspan.search.database import NAME, meta_crc
+from longspan.search.database import meta_crc
 from longspan.search.faults import damaged, sound
 from longspan.search.flat import made
 from longspan.search.large import verify_progress
@@ -23,7 +23,7 @@ def verify(store: Store) -> None:
     """Compare everything with its checksums; damage is an error."""
     with store.db.snapshot(), sound(store.folder):
         if store.db.rows("PRAGMA integrity_check") != [("ok",)]:
-            raise damaged(store.folder, f"{NAME} fails SQLite's integrity check")
+            raise damaged(store.folder, "its database fails SQLite's integrity check")
         if store.db.get("crc") != meta_crc(store.db.meta()):
             raise damaged(store.folder, "what it says about itself has changed")
         _verify_files(store)

@@ -10,6 +10,7 @@ import pytest
 
 from longspan.errors import CheckpointError, LongspanError
 from longspan.search import rebuild as module
+from longspan.search.database import database_of, databases
 from longspan.search.index import Index
 from longspan.search.lock import Busy
 from longspan.search.rebuild import known, rebuilding, space
@@ -21,6 +22,18 @@ from unit.search.folders import filled, stored, text, tiny
 @pytest.fixture
 def docs(tmp_path: Path) -> Path:
     return filled(tmp_path / "docs", 3)
+
+
+HALF_DONE = """
+import os, signal, sqlite3, sys
+db = sqlite3.connect(sys.argv[1], isolation_level=None)
+db.execute("PRAGMA cache_size = 1")
+db.execute("BEGIN IMMEDIATE")
+db.execute("UPDATE documents SET title = 'half done'")
+db.executemany("INSERT INTO passages VALUES (?, 0, 1, '', ?)", ((i, "x" * 20000) for i in range(9, 99)))
+os.kill(os.getpid(), signal.SIGKILL)
+"""
+"""What a process does that is killed while it commits."""
 
 
 def numbers(index: Index) -> set[str]:
@@ -50,8 +63,8 @@ def test_the_old_index_answers_until_the_new_one_is_complete_and_then_it_is_gone
         index.verify()
         generation = index._store.db.number("generation")
         assert files_of(index.folder) == [
+            f"index-{generation}.sqlite",
             "index.lock",
-            "index.sqlite",
             f"tokens-{generation}.bin",
             f"vectors-{generation}.bin",
         ]
@@ -143,18 +156,9 @@ def test_a_hot_journal_of_the_old_index_is_played_back_before_it_is_replaced(tmp
     """A writer that was killed while it committed, then a rebuild that fails: the old index is whole."""
     folder = tmp_path / "index"
     stored(Store(folder), "old", ["river"])
-    work = """
-import os, signal, sqlite3, sys
-db = sqlite3.connect(sys.argv[1], isolation_level=None)
-db.execute("PRAGMA cache_size = 1")
-db.execute("BEGIN IMMEDIATE")
-db.execute("UPDATE documents SET title = 'half done'")
-db.executemany("INSERT INTO passages VALUES (?, 0, 1, '', ?)", ((i, "x" * 20000) for i in range(9, 99)))
-os.kill(os.getpid(), signal.SIGKILL)
-"""
     if not hasattr(signal, "SIGKILL"):
         pytest.skip("needs SIGKILL")
-    subprocess.run([sys.executable, "-c", work, str(folder / "index.sqlite")], check=False)
+    subprocess.run([sys.executable, "-c", HALF_DONE, str(folder / "index.sqlite")], check=False)
     assert (folder / "index.sqlite-journal").stat().st_size > 0
     with rebuilding(folder) as new:
         stored(new._store, "new", ["river"])
@@ -246,3 +250,38 @@ def test_damage_is_still_damage(tmp_path: Path) -> None:
     (tmp_path / "index" / "index.sqlite").write_bytes(b"x" * 5000)
     with pytest.raises(CheckpointError, match="is damaged"):
         Index.open(tmp_path / "index")
+
+
+def test_one_that_has_the_old_database_open_leaves_the_journal_of_the_new_one_alone(tmp_path: Path) -> None:
+    """A writer killed while it commits to the new index, then a search by who has read the old one."""
+    if not hasattr(signal, "SIGKILL"):
+        pytest.skip("needs SIGKILL")
+    folder = tmp_path / "index"
+    reader = Store(folder)
+    stored(reader, "old", ["river"], width=8)
+    idle = reader.db._connections._idle[-1].db
+    with rebuilding(folder) as new:
+        stored(new._store, "new", ["river"], width=8)
+    current = database_of(folder)
+    subprocess.run([sys.executable, "-c", HALF_DONE, str(current)], check=False)
+    journal = current.with_name(f"{current.name}-journal")
+    before = journal.read_bytes()
+    idle.execute("SELECT * FROM sqlite_master").fetchall()  # as if it had been located before the rebuild
+    assert journal.read_bytes() == before
+    assert [entry.title for entry in reader.entries()] == ["new"]
+    assert not journal.exists()  # played back by the right one
+    with Index.open(folder) as index:
+        index.verify()
+
+
+def test_a_rebuild_that_is_killed_before_the_old_database_is_deleted_is_tidied(tmp_path: Path) -> None:
+    folder = tmp_path / "index"
+    stored(Store(folder), "old", ["river"], width=8)
+    kept = database_of(folder).read_bytes()
+    with rebuilding(folder) as new:
+        stored(new._store, "new", ["river"], width=8)
+    (folder / "index.sqlite").write_bytes(kept)
+    with Index.open(folder) as index:
+        assert [hit.file.name for hit in index.search("river", mode="bm25")] == ["new"]
+        index._store.tidy()
+    assert [path.name for path in databases(folder)] == [database_of(folder).name] != ["index.sqlite"]
