@@ -1,0 +1,41 @@
+"""What a run is trained on, and what it makes smaller."""
+
+from collections.abc import Callable
+from typing import NamedTuple, Protocol, TypeVar
+
+from torch import Tensor, nn
+
+from longspan.shapes import IntArray
+
+T_co = TypeVar("T_co", covariant=True)
+T = TypeVar("T")
+
+
+class Source(Protocol[T_co]):
+    """Examples, known by their numbers: documents, or windows of a long text.
+
+    Nothing in it changes while it is used: what a batch holds depends on its examples and the epoch alone, so
+    a run that goes on after a kill, or with another number of processes, sees what it would have seen.
+    """
+
+    @property
+    def lengths(self) -> IntArray:
+        """The tokens of each example, by which batches are filled."""
+        ...
+
+    def batch(self, examples: IntArray, epoch: int) -> T_co:
+        """Some examples as the loss takes them; what is random in them is drawn by (seed, epoch, example)."""
+        ...
+
+
+class Loss(NamedTuple):
+    """The loss of a batch as a sum, and of how many: a step divides by the count of all its batches."""
+
+    total: Tensor
+    "The sum over tokens (or documents), with a gradient."
+    count: float
+    "How many tokens (or documents) it is a sum over, or their weights."
+
+
+LossFunction = Callable[[nn.Module, T], Loss]
+"""(model, batch) to its loss."""
