@@ -29,12 +29,12 @@ class Source(Protocol[T_co]):
 
 
 class Loss(NamedTuple):
-    """The loss of a batch as a sum, and of how many: a step divides by the count of all its batches."""
+    """The loss of a batch as a sum, and its weight: a step divides by the weights of all its batches."""
 
     total: Tensor
     "The sum over tokens (or documents), with a gradient."
-    count: float
-    "How many tokens (or documents) it is a sum over, or their weights."
+    weight: float
+    "How many tokens (or documents) it is a sum over, or the sum of their weights."
 
 
 LossFunction = Callable[[nn.Module, T], Loss]
