@@ -74,6 +74,12 @@ def databases(folder: Path) -> list[Path]:
         return []
 
 
+def outdated(folder: Path) -> list[Path]:
+    """Databases whose place another has taken, and their journals."""
+    old = sorted(databases(folder), key=generation_of)[:-1]
+    return [path.with_name(path.name + end) for path in old for end in ("-journal", "")]
+
+
 def generation_of(path: Path) -> int:
     """The number in the name of a file of an index; the first database has none."""
     return int((re.findall(r"\d+", path.name) or ["0"])[0])

@@ -27,8 +27,8 @@ from longspan.search.database import (
     Database,
     Value,
     database_of,
-    databases,
     generation_of,
+    outdated,
 )
 from longspan.search.faults import damaged, unusable
 from longspan.search.records import (
@@ -269,10 +269,8 @@ class Store:
         with self.db.transaction(visible=False):
             self.db.do(f"DROP TABLE IF EXISTS {NEW_POSTINGS}")
         generation = self.db.number("generation")
-        keep = {database_of(self.folder), *(self.path_of(generation, name) for name in FILES)}
-        old = [path for path in databases(self.folder) if path not in keep]
-        journals = [path.with_name(f"{path.name}-journal") for path in old]
-        for path in [*flat_files(self.folder), *old, *journals]:
+        keep = {self.path_of(generation, name) for name in FILES}
+        for path in [*flat_files(self.folder), *outdated(self.folder)]:
             if path not in keep:
                 with suppress(OSError):  # in use by another process where that forbids deletion
                     path.unlink(missing_ok=True)
