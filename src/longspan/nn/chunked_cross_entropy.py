@@ -6,6 +6,7 @@ import torch
 from torch import Tensor
 from torch.autograd.function import once_differentiable
 
+from longspan.errors import one_of
 from longspan.nn.linear import wide
 
 IGNORE_INDEX = -100
@@ -15,9 +16,16 @@ ROWS = 256
 
 
 def chunked_cross_entropy(
-    x: Tensor, weight: Tensor, bias: Tensor, labels: Tensor, *, label_smoothing: float = 0.0
+    x: Tensor,
+    weight: Tensor,
+    bias: Tensor,
+    labels: Tensor,
+    *,
+    label_smoothing: float = 0.0,
+    reduction: str = "mean",
 ) -> Tensor:
-    """The mean cross entropy of the scores x W' + b (N, V) to the labels (N,); 0 where there are none.
+    """The mean (or "sum") cross entropy of the scores x W' + b (N, V) to the labels (N,); 0 where there are
+    none.
 
     Scores become their own gradient as soon as they are there, and that the gradients of x (N, C) and
     `weight` (V, C), which wait for the backward pass: nothing is computed twice. The bias (V,) is not learnt.
@@ -25,11 +33,12 @@ def chunked_cross_entropy(
     >>> chunked_cross_entropy(torch.ones(3, 2), torch.zeros(5, 2), torch.zeros(5), torch.tensor([4, -100, 0]))
     tensor(1.6094)
     """
+    mean = one_of("reduction", reduction, ("mean", "sum")) == "mean"
     weight = wide(weight)
     with_grad = torch.is_grad_enabled()
     with torch.autocast(x.device.type, enabled=False):
         loss: Tensor = _ChunkedCrossEntropy.apply(  # type: ignore[no-untyped-call]
-            x.to(weight.dtype), weight, bias.to(weight.dtype), labels, label_smoothing, with_grad
+            x.to(weight.dtype), weight, bias.to(weight.dtype), labels, label_smoothing, mean, with_grad
         )
     return loss
 
@@ -37,10 +46,19 @@ def chunked_cross_entropy(
 class _ChunkedCrossEntropy(torch.autograd.Function):
     @staticmethod
     def forward(
-        ctx: Any, x: Tensor, weight: Tensor, bias: Tensor, labels: Tensor, smoothing: float, with_grad: bool
+        ctx: Any,
+        x: Tensor,
+        weight: Tensor,
+        bias: Tensor,
+        labels: Tensor,
+        smoothing: float,
+        mean: bool,
+        with_grad: bool,
     ) -> Tensor:
         learnt = labels != IGNORE_INDEX
-        share = learnt.to(x.dtype) / learnt.sum().clamp_min(1)
+        share = learnt.to(x.dtype)
+        if mean:
+            share = share / learnt.sum().clamp_min(1)
         labels = labels.masked_fill(~learnt, 0).unsqueeze(1)
         of_x = torch.empty_like(x) if with_grad and ctx.needs_input_grad[0] else None
         of_weight = torch.zeros_like(weight) if with_grad and ctx.needs_input_grad[1] else None
@@ -63,7 +81,7 @@ class _ChunkedCrossEntropy(torch.autograd.Function):
         gradients = ctx.saved_tensors
         if upstream != 1:  # most are 1, and a copy of the weight's gradient is large
             gradients = [None if gradient is None else gradient * upstream for gradient in gradients]
-        return (*gradients, None, None, None, None)
+        return (*gradients, None, None, None, None, None)
 
 
 def _turn_to_gradient(scores: Tensor, labels: Tensor, share: Tensor, smoothing: float) -> Tensor:

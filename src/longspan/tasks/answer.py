@@ -24,7 +24,7 @@ from longspan.pipeline.packing import Batch
 from longspan.pipeline.run import Pipeline, Results, by_document, head_output
 from longspan.shapes import BoolArray, FloatArray
 from longspan.tasks.base import Task
-from longspan.tasks.losses import group_logsumexp, mean
+from longspan.tasks.losses import Loss, group_logsumexp, labels_of, mean
 from longspan.tasks.metrics import squad
 
 TokenSpan = tuple[int, int]
@@ -114,6 +114,21 @@ def loss(scores: Tensor, layout: Layout, spans: Sequence[Iterable[TokenSpan]]) -
     >>> loss(torch.zeros(4, 2), Layout.packed([4]), [[(0, 1), (2, 3)]])
     tensor(0.6931)
     """
+    starts, ends = _by_document(scores, layout, spans)
+    return (mean(starts) + mean(ends)) / 2
+
+
+def loss_sum(model: TaskModel, batch: Batch) -> Loss:
+    """The sum over the documents of a batch that have an answer, and how many these are."""
+    spans = labels_of(batch, list)
+    starts, ends = _by_document(head_output(model, batch), batch.layout, spans)
+    return Loss((starts.sum() + ends.sum()) / 2, (starts.numel() + ends.numel()) / 2)
+
+
+def _by_document(
+    scores: Tensor, layout: Layout, spans: Sequence[Iterable[TokenSpan]]
+) -> tuple[Tensor, Tensor]:
+    """The losses of the starts and of the ends, of the documents that have any."""
     if scores.shape != (layout.size, 2):
         raise bad("scores", f"of shape ({layout.size}, 2)", tuple(scores.shape))
     right = torch.from_numpy(_right(layout, spans)).to(scores.device)
@@ -122,7 +137,7 @@ def loss(scores: Tensor, layout: Layout, spans: Sequence[Iterable[TokenSpan]]) -
     norm = group_logsumexp(scores.masked_fill(~exists, -torch.inf), group, layout.documents)
     hit = group_logsumexp(scores.masked_fill(~right, -torch.inf), group, layout.documents)
     starts, ends = ((norm[:, i] - hit[:, i])[hit[:, i].isfinite()] for i in (0, 1))
-    return (mean(starts) + mean(ends)) / 2
+    return starts, ends
 
 
 def padded_loss(given: Targets) -> Tensor:
@@ -249,6 +264,7 @@ ANSWER = Task(
     build=build,
     inputs=questions,
     loss=loss,
+    loss_sum=loss_sum,
     decode=decode,
     metric=squad,
     targets=targets,

@@ -14,6 +14,7 @@ from longspan.pipeline.documents import Reading, ReadingRules
 from longspan.pipeline.inputs import Inputs
 from longspan.pipeline.labels import Labeling, with_table
 from longspan.pipeline.packing import Batch
+from longspan.tasks.losses import Loss
 from longspan.text.encoding import Encoding
 from longspan.text.tokenizer import Tokenizer
 
@@ -31,6 +32,11 @@ def plain(tokenizer: Tokenizer, inputs: Inputs, prompt: str) -> list[Encoding]:
 def no_targets(given: Labeling) -> list[Any]:
     """What a task does that says nothing of labels."""
     raise bad("labels", "None for a task without `targets`", "given", "Give the Task a function for them.")
+
+
+def no_loss_sum(model: TaskModel, batch: Batch) -> Loss:
+    """What a task does that cannot be trained on batches with labels."""
+    raise bad("task", "one with a `loss_sum`", "without", "Give the Task a function for it.")
 
 
 class Ranking(NamedTuple):
@@ -57,6 +63,7 @@ class Task(ReadingRules):
     inputs: Callable[..., Any]
     "What users give, checked, as a list."
     loss: Callable[..., Tensor]
+    "The mean loss, of what the model gives and labels."
     decode: Callable[..., Any]
     "From the head's outputs on the pieces of a document to a result."
     metric: Callable[..., dict[str, float]]
@@ -89,6 +96,9 @@ class Task(ReadingRules):
     "(batch, the labels of its pieces, ...) to the batch with labels as the loss takes them."
     padded_loss: PaddedLoss = no_loss
     "The loss of labels as transformers' models take them."
+    loss_sum: Callable[..., Loss] = no_loss_sum
+    """(model, batch with labels, **options) to the sum that `loss` is the mean of, and its weight: batches of
+    one step are added up, and divided by the sum of their weights."""
     label_tokens: Callable[[Any], int] = lambda label: 0
     "Tokens of the budget that a label takes."
     ranking: Ranking | None = None

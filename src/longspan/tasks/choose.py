@@ -17,11 +17,11 @@ from longspan.pipeline.documents import Reading, ReadingInfo
 from longspan.pipeline.inputs import Inputs
 from longspan.pipeline.labels import Labeling
 from longspan.pipeline.packing import Batch
-from longspan.pipeline.run import Pipeline, Results
+from longspan.pipeline.run import Pipeline, Results, head_output
 from longspan.shapes import FloatArray
 from longspan.tasks.base import Task
 from longspan.tasks.classify import step
-from longspan.tasks.losses import group_logsumexp, mean
+from longspan.tasks.losses import Loss, group_logsumexp, labels_of, mean
 from longspan.tasks.metrics import accuracy
 
 
@@ -114,6 +114,17 @@ def loss(scores: Tensor, counts: Sequence[int], right: Tensor) -> Tensor:
     >>> loss(torch.zeros(5, 1), [3, 2], torch.tensor([0, 1]))
     tensor(0.8959)
     """
+    return mean(_by_question(scores, counts, right))
+
+
+def loss_sum(model: TaskModel, batch: Batch) -> Loss:
+    """The sum over the questions of a batch, and how many these are."""
+    counts, right = labels_of(batch, tuple)
+    losses = _by_question(head_output(model, batch), counts, right)
+    return Loss(losses.sum(), losses.numel())
+
+
+def _by_question(scores: Tensor, counts: Sequence[int], right: Tensor) -> Tensor:
     if not isinstance(right, Tensor):
         raise no_tensor("right", right)
     sizes = torch.as_tensor(counts, device=scores.device)
@@ -124,7 +135,7 @@ def loss(scores: Tensor, counts: Sequence[int], right: Tensor) -> Tensor:
     question = torch.repeat_interleave(torch.arange(len(sizes), device=scores.device), sizes)
     norm = group_logsumexp(scores, question, len(sizes)).squeeze(1)
     chosen = scores[sizes.cumsum(0) - sizes + right].squeeze(1)
-    return mean(norm - chosen)
+    return norm - chosen
 
 
 def decode(choices: Sequence[str], outputs: Sequence[Sequence[FloatArray]]) -> Chosen:
@@ -158,6 +169,7 @@ CHOOSE = Task(
     backbones="encoder",
     inputs=prompts,
     loss=loss,
+    loss_sum=loss_sum,
     decode=decode,
     metric=accuracy,
     expand=expanded,

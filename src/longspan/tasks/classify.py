@@ -22,6 +22,7 @@ from longspan.pipeline.run import Pipeline, Results, head_output
 from longspan.shapes import FloatArray
 from longspan.tasks import cross_encoder
 from longspan.tasks.base import Task
+from longspan.tasks.losses import Loss, by_class, cross_entropy, labels_of, weighted_mean
 from longspan.tasks.metrics import accuracy
 
 PROBLEMS = ("single", "multi", "regression")
@@ -56,30 +57,52 @@ def step(model: TaskModel, batch: Batch) -> Sequence[Tensor]:
     return head_output(model, batch).unbind()
 
 
-def loss(logits: Tensor, labels: Tensor, problem: str | None = None) -> Tensor:
+def loss(
+    logits: Tensor, labels: Tensor, problem: str | None = None, *, class_weights: Tensor | None = None
+) -> Tensor:
     """The loss of the logits (documents, L), by the kind of problem.
 
     Hugging Face's rules: cross-entropy for whole numbers (documents,), binary cross-entropy for a table
     (documents, L) of zeros and ones where labels do not exclude each other, squared error for numbers.
+    `class_weights` (L,) are torch's: `weight` of cross-entropy, whose mean is divided by the weights of the
+    labels, and `pos_weight` of binary cross-entropy.
 
     >>> loss(torch.tensor([[0.0, 0.0]]), torch.tensor([1]))
     tensor(0.6931)
     """
+    return weighted_mean(*_summed(logits, labels, problem, class_weights))
+
+
+def loss_sum(
+    model: TaskModel, batch: Batch, *, problem: str | None = None, class_weights: Tensor | None = None
+) -> Loss:
+    """The sum over the documents of a batch, and how many numbers (or what weights) were added."""
+    given = labels_of(batch, Tensor), problem or model.problem
+    total, weight = _summed(head_output(model, batch), *given, class_weights)
+    return Loss(total, float(weight))
+
+
+def _summed(
+    logits: Tensor, labels: Tensor, problem: str | None, class_weights: Tensor | None
+) -> tuple[Tensor, Tensor]:
     if not isinstance(labels, Tensor):
         raise no_tensor("labels", labels)
     if problem is None:
         several = "multi" if labels.is_floating_point() else "single"
         problem = "regression" if logits.shape[1] == 1 else several
     if one_of("problem", problem, PROBLEMS) == "single":
-        if labels.shape != logits.shape[:1]:
-            raise bad("labels", f"of shape {tuple(logits.shape[:1])}", tuple(labels.shape))
-        return F.cross_entropy(logits, labels)
+        return cross_entropy(logits, labels, class_weights)
     if labels.numel() != logits.numel():
         raise bad("labels", f"of shape {tuple(logits.shape)}", tuple(labels.shape))
-    targets = labels.to(logits.dtype).view_as(logits)
+    targets, numbers = labels.to(logits.dtype).view_as(logits), torch.tensor(logits.numel())
     if problem == "multi":
-        return F.binary_cross_entropy_with_logits(logits, targets)
-    return F.mse_loss(logits, targets)
+        weights = by_class(class_weights, logits)
+        losses = F.binary_cross_entropy_with_logits(logits, targets, reduction="none", pos_weight=weights)
+    elif class_weights is not None:
+        raise bad("class_weights", "None for a regression", "given", "Numbers have no classes.")
+    else:
+        losses = F.mse_loss(logits, targets, reduction="none")
+    return losses.sum(dtype=torch.promote_types(losses.dtype, torch.float32)), numbers
 
 
 def targets(given: Labeling) -> list[Any]:
@@ -147,6 +170,7 @@ CLASSIFY = Task(
     build=build,
     inputs=partial(inputs.texts, "texts", pairs=True),
     loss=loss,
+    loss_sum=loss_sum,
     decode=decode,
     metric=accuracy,
     global_tokens="first",

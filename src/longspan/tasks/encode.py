@@ -20,9 +20,10 @@ from longspan.pipeline.documents import Document, ReadingInfo, prepare
 from longspan.pipeline.inputs import Inputs
 from longspan.pipeline.labels import Labeling
 from longspan.pipeline.packing import Batch
-from longspan.pipeline.run import Pipeline, Step, batched, by_document, hidden
+from longspan.pipeline.run import Pipeline, Step, batched, by_document, head_output, hidden
 from longspan.shapes import FloatArray, IntArray, Matrix, Vector
 from longspan.tasks.base import Task
+from longspan.tasks.losses import Loss, labels_of
 from longspan.tasks.metrics import spearman
 from longspan.text.encoding import Encoding
 from longspan.text.tokenizer import Tokenizer
@@ -91,6 +92,17 @@ def loss(vectors: Tensor, other: Tensor, *, scale: float = 20.0) -> Tensor:
         raise bad("other", f"of shape {tuple(vectors.shape)}", tuple(other.shape))
     cosines = F.normalize(vectors) @ F.normalize(other).T
     return F.cross_entropy(scale * cosines, torch.arange(len(vectors), device=vectors.device))
+
+
+def loss_sum(model: TaskModel, batch: Batch, *, scale: float = 20.0) -> Loss:
+    """The sum over the pairs of a batch, and how many these are.
+
+    Wrong answers come from the same batch, so what a batch gives depends on its size: a batch of 32 pairs is
+    not 32 batches of one.
+    """
+    others = labels_of(batch, Batch)
+    pairs = len(batch.index)
+    return Loss(loss(head_output(model, batch), head_output(model, others), scale=scale) * pairs, pairs)
 
 
 def states(pooling: str, kinds: Sequence[str]) -> Step:
@@ -206,6 +218,7 @@ ENCODE = Task(
     build=build,
     inputs=partial(inputs.texts, "texts"),
     loss=loss,
+    loss_sum=loss_sum,
     decode=decode,
     metric=spearman,
     encode=prompted,

@@ -7,7 +7,6 @@ from typing import Any, TypedDict
 import numpy as np
 import torch
 from torch import Tensor
-from torch.nn import functional as F
 
 from longspan.errors import InputError, bad, no_tensor, whole
 from longspan.families.backbone import Backbone
@@ -22,6 +21,7 @@ from longspan.pipeline.packing import Batch
 from longspan.pipeline.run import Pipeline, Results, Step, by_document, hidden
 from longspan.shapes import FloatArray, IntArray
 from longspan.tasks.base import Task
+from longspan.tasks.losses import Loss, cross_entropy, labels_of, weighted_mean
 from longspan.tasks.metrics import accuracy
 from longspan.text.encoding import Encoding
 from longspan.text.tokenizer import Tokenizer
@@ -51,19 +51,23 @@ def words(model: TaskModel, batch: Batch, rows: Tensor) -> Tensor:
 
 
 def loss(model: TaskModel, batch: Batch, labels: Tensor) -> Tensor:
-    """Cross-entropy at the rows whose label (N,) is not -100."""
+    """Cross-entropy at the rows whose label (N,) is not -100; 0 where there is none."""
+    return weighted_mean(*_summed(model, batch, labels))
+
+
+def loss_sum(model: TaskModel, batch: Batch) -> Loss:
+    """The sum over the words of a batch that have a label, and how many these are."""
+    total, weight = _summed(model, batch, labels_of(batch, Tensor))
+    return Loss(total, float(weight))
+
+
+def _summed(model: TaskModel, batch: Batch, labels: Tensor) -> tuple[Tensor, Tensor]:
     if not isinstance(labels, Tensor):
         raise no_tensor("labels", labels)
     if labels.shape != batch.ids.shape:
         raise bad("labels", f"of shape {tuple(batch.ids.shape)} like the ids", tuple(labels.shape))
     rows = (labels != IGNORE_INDEX).nonzero().squeeze(1)
     return cross_entropy(words(model, batch, rows), labels[rows])
-
-
-def cross_entropy(logits: Tensor, labels: Tensor) -> Tensor:
-    """The mean over the rows whose label (N,) is not -100; 0 where there is none."""
-    total = F.cross_entropy(logits, labels, ignore_index=IGNORE_INDEX, reduction="sum")
-    return total / (labels != IGNORE_INDEX).sum().clamp_min(1)
 
 
 def with_masks(tokenizer: Tokenizer, taken: Inputs, prompt: str) -> list[Encoding]:
@@ -162,10 +166,11 @@ FILL = Task(
     backbones="encoder",
     inputs=partial(inputs.texts, "texts"),
     loss=loss,
+    loss_sum=loss_sum,
     decode=decode,
     metric=accuracy,
     encode=with_masks,
     targets=targets,
-    padded_loss=lambda given: cross_entropy(given.outputs, given.labels),
+    padded_loss=lambda given: weighted_mean(*cross_entropy(given.outputs, given.labels)),
     attach=with_column,
 )

@@ -7,18 +7,20 @@ from itertools import count
 from typing import Any, NotRequired, TypedDict
 
 import torch
+from torch import Tensor
 
 from longspan.errors import bad, no_option, whole
 from longspan.families.backbone import Backbone
 from longspan.families.seq2seq.lm import Seq2SeqLM
 from longspan.families.seq2seq.model import Seq2Seq
-from longspan.families.task_model import evaluating
+from longspan.families.task_model import TaskModel, evaluating
 from longspan.generation.config import GenerationConfig
 from longspan.generation.generate import generate
 from longspan.generation.padded import generate_padded
 from longspan.generation.search import Hypothesis
 from longspan.generation.settings import OPTIONS, new_token_lengths
-from longspan.layout import Layout
+from longspan.layout import Layout, require
+from longspan.nn.chunked_cross_entropy import IGNORE_INDEX
 from longspan.nn.heads import LMHead
 from longspan.pipeline import inputs
 from longspan.pipeline.documents import Document, prepare
@@ -29,6 +31,7 @@ from longspan.pipeline.run import Pipeline, batched, on
 from longspan.progress import Progress, progress_bar
 from longspan.shapes import IntArray
 from longspan.tasks.base import Task
+from longspan.tasks.losses import Loss, labels_of
 from longspan.tasks.metrics import rouge
 from longspan.tasks.style import combined, own_style
 from longspan.text.stream import TextStream
@@ -217,6 +220,15 @@ def with_texts(batch: Batch, targets: Sequence[IntArray], given: Labeling) -> Ba
     return replace(with_column(batch, targets, given), texts=Layout.packed(map(len, targets)))
 
 
+def loss_sum(model: TaskModel, batch: Batch, *, label_smoothing: float = 0.0) -> Loss:
+    """The sum over the words of the texts of a batch, and how many these are."""
+    assert isinstance(model, Seq2SeqLM)
+    labels, texts = labels_of(batch, Tensor), require(batch.texts, "batch.texts")
+    given = batch.ids, batch.layout, labels, texts
+    total = model.loss(*given, label_smoothing=label_smoothing, reduction="sum")
+    return Loss(total, float((labels != IGNORE_INDEX).sum()))
+
+
 def summarize(
     pipeline: Pipeline,
     texts: object,
@@ -248,6 +260,7 @@ SUMMARIZE = Task(
     backbones="decoder",
     inputs=partial(inputs.documents, "texts"),
     loss=Seq2SeqLM.loss,
+    loss_sum=loss_sum,
     decode=_result,
     metric=rouge,
     targets=targets,

@@ -8,9 +8,8 @@ from typing import Any, NamedTuple, NotRequired, TypedDict, cast
 
 import numpy as np
 from torch import Tensor
-from torch.nn import functional as F
 
-from longspan.errors import bad, no_tensor, one_of
+from longspan.errors import bad, one_of
 from longspan.families.backbone import Backbone
 from longspan.families.task_model import TaskModel
 from longspan.nn.chunked_cross_entropy import IGNORE_INDEX
@@ -23,6 +22,7 @@ from longspan.pipeline.packing import Batch
 from longspan.pipeline.run import Pipeline, Results, by_document, head_output
 from longspan.shapes import FloatArray, IntArray
 from longspan.tasks.base import Task
+from longspan.tasks.losses import Loss, cross_entropy, labels_of, weighted_mean
 from longspan.tasks.metrics import set_f1
 from longspan.text.tokenizer import Tokenizer
 
@@ -61,19 +61,23 @@ def step(model: TaskModel, batch: Batch) -> Sequence[Tensor]:
     return by_document(head_output(model, batch).float().softmax(-1), batch)
 
 
-def loss(logits: Tensor, labels: Tensor) -> Tensor:
+def loss(logits: Tensor, labels: Tensor, *, class_weights: Tensor | None = None) -> Tensor:
     """Cross-entropy of the logits (N, L) at the rows whose label (N,) is not -100; 0 where there is none.
+
+    With `class_weights` (L,) it is torch's weighted mean.
 
     >>> import torch
     >>> loss(torch.zeros(3, 2), torch.tensor([1, -100, 0]))
     tensor(0.6931)
     """
-    if not isinstance(labels, Tensor):
-        raise no_tensor("labels", labels)
-    if labels.shape != logits.shape[:1]:
-        raise bad("labels", f"of shape {tuple(logits.shape[:1])}", tuple(labels.shape))
-    total = F.cross_entropy(logits, labels, ignore_index=IGNORE_INDEX, reduction="sum")
-    return total / (labels != IGNORE_INDEX).sum().clamp_min(1)
+    return weighted_mean(*cross_entropy(logits, labels, class_weights))
+
+
+def loss_sum(model: TaskModel, batch: Batch, *, class_weights: Tensor | None = None) -> Loss:
+    """The sum over the tokens of a batch that have a label, and how many these are, or what they weigh."""
+    labels = labels_of(batch, Tensor)
+    total, weight = cross_entropy(head_output(model, batch), labels, class_weights)
+    return Loss(total, float(weight))
 
 
 def targets(given: Labeling) -> list[Any]:
@@ -242,6 +246,7 @@ TAG = Task(
     backbones="encoder",
     inputs=partial(inputs.texts, "texts"),
     loss=loss,
+    loss_sum=loss_sum,
     decode=decode,
     metric=set_f1,
     targets=targets,

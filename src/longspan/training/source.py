@@ -1,11 +1,12 @@
 """What a run is trained on, and what it makes smaller."""
 
 from collections.abc import Callable
-from typing import NamedTuple, Protocol, TypeVar
+from typing import Protocol, TypeVar
 
-from torch import Tensor, nn
+from torch import nn
 
 from longspan.shapes import IntArray
+from longspan.tasks.losses import Loss as Loss
 
 T_co = TypeVar("T_co", covariant=True)
 T = TypeVar("T")
@@ -26,15 +27,6 @@ class Source(Protocol[T_co]):
     def batch(self, examples: IntArray, epoch: int) -> T_co:
         """Some examples as the loss takes them; what is random in them is drawn by (seed, epoch, example)."""
         ...
-
-
-class Loss(NamedTuple):
-    """The loss of a batch as a sum, and its weight: a step divides by the weights of all its batches."""
-
-    total: Tensor
-    "The sum over tokens (or documents), with a gradient."
-    weight: float
-    "How many tokens (or documents) it is a sum over, or the sum of their weights."
 
 
 LossFunction = Callable[[nn.Module, T], Loss]

@@ -5,6 +5,7 @@ import torch
 from torch import Tensor
 from torch.nn import functional as F
 
+from longspan.errors import InputError
 from longspan.nn import chunked_cross_entropy as subject
 from longspan.nn.chunked_cross_entropy import IGNORE_INDEX, chunked_cross_entropy
 
@@ -26,17 +27,28 @@ def given(rows: int, dtype: torch.dtype = torch.float64) -> tuple[Tensor, Tensor
     return x.requires_grad_(), weight.requires_grad_(), bias, labels
 
 
-def plain(x: Tensor, weight: Tensor, bias: Tensor, labels: Tensor, smoothing: float = 0.0) -> Tensor:
-    return F.cross_entropy(F.linear(x, weight, bias), labels, label_smoothing=smoothing)
+def plain(
+    x: Tensor,
+    weight: Tensor,
+    bias: Tensor,
+    labels: Tensor,
+    smoothing: float = 0.0,
+    reduction: str = "mean",
+) -> Tensor:
+    scores = F.linear(x, weight, bias)
+    return F.cross_entropy(scores, labels, label_smoothing=smoothing, reduction=reduction)
 
 
+@pytest.mark.parametrize("reduction", ["mean", "sum"])
 @pytest.mark.parametrize("smoothing", [0.0, 0.1, 1.0])
 @pytest.mark.parametrize("rows", [1, 4, 5, 6, 13])
-def test_loss_and_gradients_are_those_of_all_scores_at_once(rows: int, smoothing: float) -> None:
+def test_loss_and_gradients_are_those_of_all_scores_at_once(
+    rows: int, smoothing: float, reduction: str
+) -> None:
     x, weight, bias, labels = given(rows)
     ours, wanted = (
-        chunked_cross_entropy(x, weight, bias, labels, label_smoothing=smoothing),
-        plain(x, weight, bias, labels, smoothing),
+        chunked_cross_entropy(x, weight, bias, labels, label_smoothing=smoothing, reduction=reduction),
+        plain(x, weight, bias, labels, smoothing, reduction),
     )
     torch.testing.assert_close(ours, wanted)
     for mine, right in zip(
@@ -160,3 +172,8 @@ def test_scores_of_few_rows_stand_in_memory_at_once(monkeypatch: pytest.MonkeyPa
     chunked_cross_entropy(*given(13))
     assert len(made) == 3
     assert len(set(made)) == 1
+
+
+def test_there_are_two_reductions() -> None:
+    with pytest.raises(InputError, match="`reduction` must be one of mean, sum, but is 'none'"):
+        chunked_cross_entropy(*given(3), reduction="none")

@@ -143,9 +143,18 @@ class Seq2SeqLM(TaskModel):
         return logits
 
     def loss(
-        self, ids: Tensor, layout: Layout, labels: Tensor, texts: Layout, *, label_smoothing: float = 0.0
+        self,
+        ids: Tensor,
+        layout: Layout,
+        labels: Tensor,
+        texts: Layout,
+        *,
+        label_smoothing: float = 0.0,
+        reduction: str = "mean",
     ) -> Tensor:
-        """Mean cross-entropy of the `labels` (N,), the words of the texts; -100 does not count.
+        """Cross-entropy of the `labels` (N,), the words of the texts; -100 does not count.
+
+        The mean, or with reduction="sum" the sum.
 
         The logits of few rows are in memory at once.
         """
@@ -153,7 +162,9 @@ class Seq2SeqLM(TaskModel):
             raise no_tensor("labels", labels)
         x = self.hidden(ids, layout, shift_right(labels, texts, self.backbone.config), texts)
         (weight, _), bias = matrix(self.head.decoder, x), self.head.bias[0]
-        return chunked_cross_entropy(x, weight, bias, labels, label_smoothing=label_smoothing)
+        return chunked_cross_entropy(
+            x, weight, bias, labels, label_smoothing=label_smoothing, reduction=reduction
+        )
 
 
 def _until_last(seen: Tensor) -> Tensor:
