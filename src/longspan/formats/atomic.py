@@ -37,7 +37,7 @@ def replaced_file(path: Path) -> Iterator[Path]:
     """A new file beside `path`, to be written inside the block, that takes its place at the end."""
     temporary = path.with_name(f".{path.name}.{os.getpid()}-{get_ident()}.tmp")
     try:
-        with _telling_full(path):
+        with telling_full(path):
             yield temporary
             flush(temporary)
             os.replace(temporary, path)
@@ -64,7 +64,7 @@ def replaced_files(folder: Path, *, owns: Owns, last: str) -> Iterator[Path]:
     is_new = not folder.exists()
     folder.mkdir(parents=True, exist_ok=True)
     try:
-        with temporary_folder(folder, f"{READY}-") as fresh, _telling_full(folder):
+        with temporary_folder(folder, f"{READY}-") as fresh, telling_full(folder):
             yield fresh
             _commit(folder, fresh, owns, last)
     except BaseException:
@@ -101,6 +101,17 @@ def settled(folder: Path) -> Iterator[None]:
                 folder, f"saving it was interrupted, and {READY} cannot be put into place ({error})", repair
             ) from error
     with _locked(folder, shared=True):
+        yield
+
+
+@contextmanager
+def locked(folder: Path, otherwise: str) -> Iterator[None]:
+    """Inside the block no other process may do the same to a folder; one that tries is told so at once."""
+    with ExitStack() as stack:
+        try:
+            stack.enter_context(_locked(folder, wait=0))
+        except LongspanError:
+            raise LongspanError(f"The folder `{folder}` {otherwise}.") from None
         yield
 
 
@@ -213,7 +224,7 @@ def _locked(folder: Path, *, shared: bool = False, wait: float = PATIENCE) -> It
 
 
 @contextmanager
-def _telling_full(place: Path) -> Iterator[None]:
+def telling_full(place: Path) -> Iterator[None]:
     try:
         yield
     except OSError as error:

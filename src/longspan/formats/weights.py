@@ -93,7 +93,7 @@ def save_weights(folder: Path, tensors: Mapping[str, Tensor], *, shard_bytes: in
     names = [f"model-{i:05d}-of-{len(groups):05d}.safetensors" for i in range(1, len(groups) + 1)]
     shards = dict(zip(names if len(groups) > 1 else [ALONE], groups, strict=True))
     for name, group in shards.items():
-        _write_safetensors(folder / name, group)
+        write_safetensors(folder / name, group)
     if len(shards) > 1:
         size = sum(tensor.nbytes for group in groups for tensor in group.values())
         homes = {name: shard for shard, group in shards.items() for name in group}
@@ -138,7 +138,8 @@ def _groups(tensors: Mapping[str, Tensor], shard_bytes: int) -> list[dict[str, T
     return groups
 
 
-def _write_safetensors(path: Path, tensors: Mapping[str, Tensor]) -> None:
+def write_safetensors(path: Path, tensors: Mapping[str, Tensor]) -> None:
+    """Write tensors to a file; a full disk is an OSError, as with other files."""
     from safetensors import SafetensorError
     from safetensors.torch import save_file
 

@@ -29,5 +29,11 @@ class Source(Protocol[T_co]):
         ...
 
 
+def on_device(batch: T, model: nn.Module) -> T:
+    """A batch where the model is, if it can be moved."""
+    device = next(model.parameters()).device
+    return batch.to(device) if hasattr(batch, "to") else batch
+
+
 LossFunction = Callable[[nn.Module, T], Loss]
 """(model, batch) to its loss."""

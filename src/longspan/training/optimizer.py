@@ -1,0 +1,70 @@
+"""Optimizers as values; torch's own do the work."""
+
+from dataclasses import dataclass
+from typing import Any, ClassVar, Protocol
+
+import torch
+
+from longspan.errors import bad
+
+
+class Optimizer(Protocol):
+    """How weights are changed, as data."""
+
+    @property
+    def lr(self) -> float: ...
+    @property
+    def weight_decay(self) -> float: ...
+    @property
+    def moments(self) -> int:
+        """How many numbers it keeps for each weight."""
+        ...
+
+    def build(self, groups: list[dict[str, Any]]) -> torch.optim.Optimizer:
+        """torch's optimizer for some groups of parameters."""
+        ...
+
+
+@dataclass(frozen=True, kw_only=True)
+class AdamW:
+    """AdamW (Loshchilov and Hutter 2019), torch's fused one."""
+
+    lr: float = 3e-5
+    weight_decay: float = 0.01
+    betas: tuple[float, float] = (0.9, 0.999)
+    eps: float = 1e-8
+    moments: ClassVar[int] = 2
+
+    def __post_init__(self) -> None:
+        _check(self.lr, self.weight_decay)
+        if len(self.betas) != 2 or not all(0 <= beta < 1 for beta in self.betas):
+            raise bad("betas", "two numbers of at least 0 and less than 1", self.betas)
+
+    def build(self, groups: list[dict[str, Any]]) -> torch.optim.Optimizer:
+        return torch.optim.AdamW(groups, lr=self.lr, betas=self.betas, eps=self.eps, fused=True)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Adafactor:
+    """Adafactor (Shazeer and Stern 2018): the second moments of a matrix as one row and one column."""
+
+    lr: float = 1e-2
+    weight_decay: float = 0.0
+    moments: ClassVar[int] = 0
+
+    def __post_init__(self) -> None:
+        _check(self.lr, self.weight_decay)
+
+    def build(self, groups: list[dict[str, Any]]) -> torch.optim.Optimizer:
+        return torch.optim.Adafactor(groups, lr=self.lr)
+
+
+OPTIMIZERS = {"adamw": AdamW, "adafactor": Adafactor}
+"""By name, for command lines."""
+
+
+def _check(lr: float, weight_decay: float) -> None:
+    if not 0 < lr < float("inf"):
+        raise bad("lr", "more than 0", lr)
+    if not 0 <= weight_decay < float("inf"):
+        raise bad("weight_decay", "at least 0", weight_decay)

@@ -1,0 +1,126 @@
+"""Several processes that train one model: `torchrun` starts them, each computes its share of every step."""
+
+import os
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+
+import torch
+import torch.distributed as dist
+from torch import Tensor, nn
+from torch._utils import _flatten_dense_tensors, _unflatten_dense_tensors
+from torch.distributed.device_mesh import init_device_mesh
+from torch.distributed.fsdp import FSDPModule, fully_shard
+
+from longspan.errors import bad
+from longspan.nn.layers import stacks
+
+BUCKET = 1 << 25
+"""Bytes of gradients that are sent together."""
+
+
+@dataclass(frozen=True)
+class Ranks:
+    """This process among all; alone it sends nothing."""
+
+    rank: int = 0
+    count: int = 1
+    sharded: bool = False
+    "Every process holds a share of each weight (FSDP)."
+
+    @classmethod
+    def of(cls, model: nn.Module) -> "Ranks":
+        """The processes that compute a model together."""
+        if not dist.is_initialized():
+            return cls()
+        return cls(dist.get_rank(), dist.get_world_size(), isinstance(model, FSDPModule))
+
+    @property
+    def first(self) -> bool:
+        """Whether this process writes files."""
+        return self.rank == 0
+
+    def share(self, batches: int) -> list[tuple[int, bool]]:
+        """The micro-batches that are computed here, and whether they count.
+
+        Processes that hold shares of weights must compute equally many: what is missing is computed again.
+        """
+        own = [(number, True) for number in range(self.rank, batches, self.count)]
+        if self.sharded and len(own) < -(-batches // self.count):
+            own.append((0, False))
+        return own
+
+    def sum(self, values: Sequence[float]) -> list[float]:
+        """The sums of numbers over all processes."""
+        if self.count == 1:
+            return list(values)
+        total = torch.tensor(values, dtype=torch.float64)
+        dist.all_reduce(total)
+        return [float(value) for value in total]
+
+    def sum_gradients(self, gradients: Sequence[Tensor]) -> None:
+        """Make all gradients the sums over all processes; those of shares are already."""
+        if self.count == 1 or self.sharded:
+            return
+        for bucket in _buckets(gradients):
+            flat = _flatten_dense_tensors(bucket)
+            dist.all_reduce(flat)
+            for gradient, whole in zip(bucket, _unflatten_dense_tensors(flat, bucket), strict=True):
+                gradient.copy_(whole)
+
+    def agree(self, model: nn.Module) -> None:
+        """Let all processes begin with the weights of the first."""
+        if self.count > 1:
+            for tensor in (*model.parameters(), *model.buffers()):
+                dist.broadcast(tensor.data, 0)
+
+    def wait(self) -> None:
+        """Until all processes are here."""
+        if self.count > 1:
+            dist.barrier()
+
+
+def _buckets(tensors: Sequence[Tensor]) -> Iterator[list[Tensor]]:
+    """Tensors of one dtype, so many that sending them is worth it."""
+    bucket: list[Tensor] = []
+    for tensor in tensors:
+        size = sum(one.nbytes for one in bucket)
+        if bucket and (size + tensor.nbytes > BUCKET or tensor.dtype != bucket[0].dtype):
+            yield bucket
+            bucket = []
+        bucket.append(tensor)
+    yield bucket
+
+
+@contextmanager
+def connected() -> Iterator[None]:
+    """Inside the block the processes that `torchrun` started can talk to each other."""
+    own = int(os.environ.get("WORLD_SIZE", "1")) > 1 and not dist.is_initialized()
+    if own:
+        dist.init_process_group("nccl" if torch.cuda.is_available() else "gloo")
+    try:
+        yield
+    finally:
+        if own:
+            dist.destroy_process_group()
+
+
+def shard(model: nn.Module) -> None:
+    """Let every process hold a share of each weight, gathered layer by layer when it is needed (FSDP2)."""
+    if not dist.is_initialized():
+        raise bad("fsdp", "False in a single process", True, "Start several: torchrun --nproc-per-node N ...")
+    device = "cuda" if torch.cuda.is_available() else "cpu"
+    mesh = init_device_mesh(device, (dist.get_world_size(),))
+    for stack in stacks(model):
+        for layer in stack:
+            fully_shard(layer, mesh=mesh)
+    fully_shard(model, mesh=mesh)
+    for module in model.modules():
+        if isinstance(module, FSDPModule):
+            module.set_gradient_divide_factor(1.0)
+
+
+def gathered(tensor: Tensor) -> Tensor:
+    """A whole tensor, of whose share every process calls this."""
+    whole: Tensor = tensor.full_tensor() if hasattr(tensor, "full_tensor") else tensor
+    return whole

@@ -1,0 +1,138 @@
+"""The weights that a run changes and what its optimizer remembers of them, by name."""
+
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+
+from longspan.errors import bad, refused
+from longspan.training.config import TrainingConfig
+from longspan.training.groups import parameter_groups
+
+SEPARATOR = "."
+
+
+class Weights:
+    """Trainable parameters, in float32: those of a half type have copies, from which they are rounded anew.
+
+    What an optimizer keeps of a parameter is known as NAME.exp_avg and so on.
+    """
+
+    def __init__(self, model: nn.Module, config: TrainingConfig) -> None:
+        self.model = model
+        self.named = {name: p for name, p in model.named_parameters() if p.requires_grad}
+        if not self.named:
+            raise bad(
+                "model", "with weights that are trained", "frozen", "Let some of them require a gradient."
+            )
+        half = torch.float16, torch.bfloat16
+        self._copies = {
+            name: p.detach().float().requires_grad_() for name, p in self.named.items() if p.dtype in half
+        }
+        self.changed: dict[str, Tensor] = {**self.named, **self._copies}
+        groups = parameter_groups(
+            model, config.optimizer.lr, config.optimizer.weight_decay, config.layer_decay, config.rates
+        )
+        self._scales = [group.scale for group in groups]
+        self._optimizer = config.optimizer.build(
+            [
+                {"params": [self.changed[name] for name in group.names], "weight_decay": group.weight_decay}
+                for group in groups
+            ]
+        )
+        self._lr, self._moments = config.optimizer.lr, config.optimizer.moments
+
+    @property
+    def gradients(self) -> list[Tensor]:
+        """Those of all parameters; 0 where a step did not reach one."""
+        for p in self.named.values():
+            if p.grad is None:
+                p.grad = torch.zeros_like(p)
+        return [p.grad for p in self.named.values() if p.grad is not None]
+
+    def norm(self) -> float:
+        """The length of all gradients together."""
+        norm = torch.nn.utils.get_total_norm(self.gradients)
+        whole = norm.full_tensor() if hasattr(norm, "full_tensor") else norm
+        return float(whole)
+
+    def update(self, factor: float, rate: float) -> None:
+        """Change the weights by their gradients times `factor`; `rate` is a factor of the learning rate."""
+        torch._foreach_mul_(self.gradients, factor)
+        for name, copy in self._copies.items():
+            grad = self.named[name].grad
+            assert grad is not None
+            copy.grad = grad.float()
+        for group, scale in zip(self._optimizer.param_groups, self._scales, strict=True):
+            group["lr"] = self._lr * scale * rate
+        self._optimizer.step()
+        self._round()
+        self.forget_gradients()
+
+    def forget_gradients(self) -> None:
+        """Free them."""
+        for p in (*self.named.values(), *self._copies.values()):
+            p.grad = None
+
+    @torch.no_grad()
+    def _round(self) -> None:
+        for name, copy in self._copies.items():
+            self.named[name].copy_(copy)
+
+    def state(self) -> dict[str, dict[str, Tensor]]:
+        """All tensors that a checkpoint holds, by file."""
+        memory = self._optimizer.state
+        kept = {
+            f"{name}{SEPARATOR}{key}": torch.as_tensor(value)
+            for name, p in self.changed.items()
+            for key, value in memory[p].items()
+        }
+        return {"model": {name: p.detach() for name, p in self.changed.items()}, "optimizer": kept}
+
+    @torch.no_grad()
+    def restore(self, state: Mapping[str, Mapping[str, Tensor]], place: object) -> None:
+        """Take the tensors of a checkpoint."""
+        stored = state["model"]
+        if stored.keys() != self.changed.keys():
+            odd = sorted(stored.keys() ^ self.changed.keys())[0]
+            raise refused(place, f"it has other weights than the model: {odd}")
+        for name, p in self.changed.items():
+            if stored[name].shape != p.shape:
+                raise refused(
+                    place, f"{name} has the shape {tuple(stored[name].shape)}, not {tuple(p.shape)}"
+                )
+            p.copy_(stored[name])
+        self._round()
+        memory: dict[str, dict[str, Any]] = {name: {} for name in self.changed}
+        for key, value in state.get("optimizer", {}).items():
+            name, _, kind = key.rpartition(SEPARATOR)
+            if name not in memory:
+                raise refused(place, f"it has a state of {name}, which the model has not")
+            memory[name][kind] = value.clone()
+        for name, p in self.changed.items():
+            if memory[name]:
+                self._optimizer.state[p] = memory[name]
+
+    def state_bytes(self) -> int:
+        """What the optimizer is going to keep, if it keeps nothing yet."""
+        if self._optimizer.state:
+            return 0
+        return sum(self._moments * p.numel() * p.element_size() for p in self.changed.values())
+
+    @torch.no_grad()
+    def put(self, values: Mapping[str, Tensor]) -> None:
+        """Other values in the place of the weights."""
+        for name, p in self.named.items():
+            p.copy_(values[name])
+
+    @contextmanager
+    def taken(self, values: Mapping[str, Tensor]) -> Iterator[None]:
+        """The same inside the block; afterwards they are as before."""
+        before = {name: p.detach().clone() for name, p in self.named.items()}
+        self.put(values)
+        try:
+            yield
+        finally:
+            self.put(before)
