@@ -111,9 +111,8 @@ class Weights:
             if name not in memory:
                 raise refused(place, f"it has a state of {name}, which the model has not")
             memory[name][kind] = value.clone()
-        for name, p in self.changed.items():
-            if memory[name]:
-                self._optimizer.state[p] = memory[name]
+        self._optimizer.state.clear()
+        self._optimizer.state.update({self.changed[name]: kept for name, kept in memory.items() if kept})
 
     def state_bytes(self) -> int:
         """What the optimizer is going to keep, if it keeps nothing yet."""

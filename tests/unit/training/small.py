@@ -43,8 +43,8 @@ class Rows:
             draw = np.random.default_rng([epoch, example])
             x = draw.standard_normal((int(self.lengths[example]), 3)).astype(np.float32)
             rows.append(x * (np.nan if example in self.broken else 1))
-        x = torch.from_numpy(np.concatenate(rows))
-        return x, x @ torch.tensor([[1.0], [-2.0], [0.5]])
+        together = torch.from_numpy(np.concatenate(rows))
+        return together, together @ torch.tensor([[1.0], [-2.0], [0.5]])
 
 
 def squares(model: nn.Module, batch: tuple[Tensor, Tensor]) -> Loss:
