@@ -152,7 +152,8 @@ def test_the_average_of_the_weights_is_evaluated_and_left_in_the_model(tmp_path:
         seen.append(weights(model))
         return {"loss": -float(len(seen))}
 
-    model, options = Small(), {"epochs": None, "schedule": Constant(), "steps": 3}
+    model = Small()
+    options: dict[str, Any] = {"epochs": None, "schedule": Constant(), "steps": 3}
     trained(tmp_path / "average", model, ema=0.75, evaluation=Evaluation(run=run, every=1), **options)
     average = weights(Small())
     for steps in (1, 2, 3):
