@@ -118,6 +118,7 @@ def shard(model: nn.Module) -> None:
     for module in model.modules():
         if isinstance(module, FSDPModule):
             module.set_gradient_divide_factor(1.0)
+            module.set_force_sum_reduction_for_comms(True)  # which gloo has, too
 
 
 def gathered(tensor: Tensor) -> Tensor:
