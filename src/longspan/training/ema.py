@@ -1,28 +1,75 @@
-"""The exponential moving average of weights."""
+"""An exponential moving average of weights, which often does better than the last ones."""
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 
 import torch
 from torch import Tensor
 
-from longspan.errors import refused
+from longspan.errors import bad, number, refused
 
 
 class EMA:
-    """Averages in float32: each update keeps a share `decay` of them."""
+    """The average of named tensors in float32: after each update `decay` of itself and the rest of them.
 
-    def __init__(self, decay: float, named: Mapping[str, Tensor]) -> None:
-        self.decay, self._named = decay, named
-        self.average = {name: p.detach().float().clone() for name, p in named.items()}
+    >>> weights = {"w": torch.zeros(1)}
+    >>> ema = EMA(0.75, weights)
+    >>> _ = weights["w"].fill_(8.0)
+    >>> ema.update()
+    >>> ema.average
+    {'w': tensor([2.])}
+    """
 
+    def __init__(self, decay: float, tensors: Mapping[str, Tensor]) -> None:
+        if number("decay", decay, 0, 1, below=True) == 0:
+            raise bad("decay", "more than 0", decay)
+        self._decay, self._tensors = decay, dict(tensors)
+        self._average = {name: _copied(tensor) for name, tensor in tensors.items()}
+
+    @property
+    def average(self) -> dict[str, Tensor]:
+        """The averages by name; those that `update` changes, not copies."""
+        return dict(self._average)
+
+    @torch.no_grad()
     def update(self) -> None:
-        """Take the weights as they are now into the average."""
-        values = [p.detach() for p in self._named.values()]
-        torch._foreach_lerp_([*self.average.values()], values, 1 - self.decay)
+        """Take the present values into the average."""
+        average = list(self._average.values())
+        if average:
+            now = [tensor.detach().to(mean.dtype) for tensor, mean in self._pairs()]
+            torch._foreach_lerp_(average, now, 1 - self._decay)
 
+    @contextmanager
+    def swapped(self) -> Iterator[None]:
+        """The averages in the place of the tensors inside the block; afterwards these are as before."""
+        before = [tensor.detach().clone() for tensor in self._tensors.values()]
+        with torch.no_grad():
+            for tensor, mean in self._pairs():
+                tensor.copy_(mean)
+        try:
+            yield
+        finally:
+            with torch.no_grad():
+                for tensor, value in zip(self._tensors.values(), before, strict=True):
+                    tensor.copy_(value)
+
+    @torch.no_grad()
     def restore(self, stored: Mapping[str, Tensor], place: object) -> None:
-        """Take the averages of a checkpoint."""
-        if stored.keys() != self.average.keys():
-            raise refused(place, "it has no average of the weights")
-        for name, value in stored.items():
-            self.average[name].copy_(value)
+        """Go on from averages that were stored; `place` is named where they do not fit."""
+        if stored.keys() != self._average.keys():
+            odd = sorted(stored.keys() ^ self._average.keys())[0]
+            raise refused(place, f"its average is one of other weights: {odd}")
+        for name, mean in self._average.items():
+            if stored[name].shape != mean.shape:
+                shapes = f"{tuple(stored[name].shape)}, not {tuple(mean.shape)}"
+                raise refused(place, f"the average of {name} has the shape {shapes}")
+        for name, mean in self._average.items():
+            mean.copy_(stored[name])
+
+    def _pairs(self) -> Iterator[tuple[Tensor, Tensor]]:
+        return zip(self._tensors.values(), self._average.values(), strict=True)
+
+
+def _copied(tensor: Tensor) -> Tensor:
+    """A copy in float32, or in float64 if that is what it is."""
+    return tensor.detach().clone().to(torch.promote_types(tensor.dtype, torch.float32))
