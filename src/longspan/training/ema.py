@@ -1,7 +1,6 @@
 """An exponential moving average of weights, which often does better than the last ones."""
 
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
 
 import torch
 from torch import Tensor
@@ -38,20 +37,6 @@ class EMA:
         if average:
             now = [tensor.detach().to(mean.dtype) for tensor, mean in self._pairs()]
             torch._foreach_lerp_(average, now, 1 - self._decay)
-
-    @contextmanager
-    def swapped(self) -> Iterator[None]:
-        """The averages in the place of the tensors inside the block; afterwards these are as before."""
-        before = [tensor.detach().clone() for tensor in self._tensors.values()]
-        with torch.no_grad():
-            for tensor, mean in self._pairs():
-                tensor.copy_(mean)
-        try:
-            yield
-        finally:
-            with torch.no_grad():
-                for tensor, value in zip(self._tensors.values(), before, strict=True):
-                    tensor.copy_(value)
 
     @torch.no_grad()
     def restore(self, stored: Mapping[str, Tensor], place: object) -> None:

@@ -17,7 +17,7 @@ from longspan.training.interrupt import watching
 from longspan.training.log import RunLog, read_log
 from longspan.training.memory import peak
 from longspan.training.picture import curve
-from longspan.training.ranks import Ranks, connected, shard
+from longspan.training.ranks import Ranks, connected, gather, sharded
 from longspan.training.report import Report, RunPlan, expected_tokens
 from longspan.training.run import Run
 from longspan.training.source import LossFunction, Source, T
@@ -51,10 +51,9 @@ def train(
             folder.mkdir(parents=True, exist_ok=True)
             stack.enter_context(locked(folder, "is being trained in by another process"))
         group.agree(model)
-        if fsdp:
-            shard(model)
+        trained = sharded(model) if fsdp else model
         stack.callback(model.train, model.training)
-        run = Run(model, data, loss, config, folder, evaluation, saving or Saving())
+        run = Run(trained, data, loss, config, folder, evaluation, saving or Saving())
         run.begin()
         if not run.state.finished:
             signals = stack.enter_context(watching())
@@ -68,6 +67,8 @@ def train(
             came = run.go(signals, progress, plan.tokens)
         if came is None:
             report = reported(run)
+            if fsdp:
+                gather(trained, model)
     if came is not None:
         signal.raise_signal(came)  # to whoever it was meant for, now that nothing can be lost
         raise KeyboardInterrupt

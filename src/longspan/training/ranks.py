@@ -3,6 +3,7 @@
 import os
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from copy import deepcopy
 from dataclasses import dataclass
 
 import torch
@@ -11,6 +12,7 @@ from torch import Tensor, nn
 from torch._utils import _flatten_dense_tensors, _unflatten_dense_tensors
 from torch.distributed.device_mesh import init_device_mesh
 from torch.distributed.fsdp import FSDPModule, fully_shard
+from torch.distributed.tensor import DTensor, distribute_tensor
 
 from longspan.errors import bad
 from longspan.nn.layers import stacks
@@ -105,23 +107,37 @@ def connected() -> Iterator[None]:
             dist.destroy_process_group()
 
 
-def shard(model: nn.Module) -> None:
-    """Let every process hold a share of each weight, gathered layer by layer when it is needed (FSDP2)."""
+def sharded(model: nn.Module) -> nn.Module:
+    """A copy of a model of whose weights every process holds a share, gathered layer by layer (FSDP2)."""
     if not dist.is_initialized():
         raise bad("fsdp", "False in a single process", True, "Start several: torchrun --nproc-per-node N ...")
-    device = "cuda" if torch.cuda.is_available() else "cpu"
+    copy, device = deepcopy(model), "cuda" if torch.cuda.is_available() else "cpu"
     mesh = init_device_mesh(device, (dist.get_world_size(),))
-    for stack in stacks(model):
+    for stack in stacks(copy):
         for layer in stack:
             fully_shard(layer, mesh=mesh)
-    fully_shard(model, mesh=mesh)
-    for module in model.modules():
+    fully_shard(copy, mesh=mesh)
+    for module in copy.modules():
         if isinstance(module, FSDPModule):
             module.set_gradient_divide_factor(1.0)
             module.set_force_sum_reduction_for_comms(True)  # which gloo has, too
+    return copy
+
+
+@torch.no_grad()
+def gather(trained: nn.Module, model: nn.Module) -> None:
+    """Give a model the weights of its copy that was trained."""
+    for share, whole in zip(trained.parameters(), model.parameters(), strict=True):
+        whole.copy_(gathered(share))
 
 
 def gathered(tensor: Tensor) -> Tensor:
     """A whole tensor, of whose share every process calls this."""
-    whole: Tensor = tensor.full_tensor() if hasattr(tensor, "full_tensor") else tensor
-    return whole
+    return tensor.full_tensor() if isinstance(tensor, DTensor) else tensor
+
+
+def shared(value: Tensor, like: Tensor) -> Tensor:
+    """A whole tensor as `like` is: the share of this process, if that is one of the same shape."""
+    if not isinstance(like, DTensor) or isinstance(value, DTensor) or value.shape != like.shape:
+        return value
+    return distribute_tensor(value, like.device_mesh, like.placements)

@@ -10,6 +10,7 @@ from torch import Tensor, nn
 from longspan.errors import bad, refused
 from longspan.training.config import TrainingConfig
 from longspan.training.groups import parameter_groups
+from longspan.training.ranks import shared
 
 SEPARATOR = "."
 
@@ -103,14 +104,14 @@ class Weights:
                 raise refused(
                     place, f"{name} has the shape {tuple(stored[name].shape)}, not {tuple(p.shape)}"
                 )
-            p.copy_(stored[name])
+            p.copy_(shared(stored[name], p))
         self._round()
         memory: dict[str, dict[str, Any]] = {name: {} for name in self.changed}
         for key, value in state.get("optimizer", {}).items():
             name, _, kind = key.rpartition(SEPARATOR)
             if name not in memory:
                 raise refused(place, f"it has a state of {name}, which the model has not")
-            memory[name][kind] = value.clone()
+            memory[name][kind] = shared(value, self.changed[name]).clone()
         self._optimizer.state.clear()
         self._optimizer.state.update({self.changed[name]: kept for name, kept in memory.items() if kept})
 
@@ -124,7 +125,7 @@ class Weights:
     def put(self, values: Mapping[str, Tensor]) -> None:
         """Other values in the place of the weights."""
         for name, p in self.named.items():
-            p.copy_(values[name])
+            p.copy_(shared(values[name], p))
 
     @contextmanager
     def taken(self, values: Mapping[str, Tensor]) -> Iterator[None]:

@@ -2,7 +2,7 @@
 
 import pytest
 import torch
-from torch import Tensor, nn
+from torch import Tensor
 
 from longspan.errors import CheckpointError, InputError
 from longspan.training.ema import EMA
@@ -31,38 +31,6 @@ def test_the_average_is_that_of_the_formula_in_float32(dtype: torch.dtype) -> No
     for name, mean in ema.average.items():
         assert mean.dtype == (torch.float64 if dtype == torch.float64 else torch.float32)
         torch.testing.assert_close(mean.double(), wanted[name], rtol=1e-5, atol=1e-6)
-
-
-def test_averages_take_the_place_of_parameters_and_leave_it_again() -> None:
-    model = nn.Linear(3, 2)
-    ema = EMA(DECAY, dict(model.named_parameters()))
-    begun = model.weight.detach().clone()
-    with torch.no_grad():
-        model.weight.add_(1.0)
-    kept, same = model.weight.detach().clone(), model.weight
-    with ema.swapped():
-        assert torch.equal(model.weight, begun)
-        assert model.weight is same
-        assert model.weight.requires_grad
-    assert torch.equal(model.weight, kept)
-    with pytest.raises(KeyError), ema.swapped():
-        raise KeyError
-    assert torch.equal(model.weight, kept)
-    assert torch.equal(ema.average["weight"], begun)
-
-
-def test_half_weights_come_back_as_they_were() -> None:
-    weights = drawn(0, torch.bfloat16)
-    ema = EMA(DECAY, weights)
-    for name, value in drawn(1, torch.bfloat16).items():
-        weights[name].copy_(value)
-    ema.update()
-    mean = {name: value.clone() for name, value in ema.average.items()}
-    with ema.swapped():
-        assert torch.equal(weights["matrix"], mean["matrix"].bfloat16())
-    for name, value in drawn(1, torch.bfloat16).items():
-        assert torch.equal(weights[name], value)
-        assert torch.equal(ema.average[name], mean[name])
 
 
 def test_it_goes_on_bit_by_bit_from_what_was_stored() -> None:

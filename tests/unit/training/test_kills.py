@@ -90,14 +90,17 @@ def torchrun(count: int) -> list[str]:
 
 
 def test_one_two_and_three_processes_continue_the_same_run(tmp_path: Path, whole: dict[str, Any]) -> None:
-    """1, then 2, then 3, then 1: the loss of each step and the weights at the end are those of one process."""
+    """1, 2, 3, then 1: the loss of each step and the weights at the end are those of one process."""
     single, folder = tmp_path / "single", tmp_path / "run"
     plain = {"stacked": True}
     expected = result(single, **plain)
     for count, dies in ((1, 9), (2, 9), (3, 7)):
         launcher = torchrun(count) if count > 1 else []
         process = subprocess.run(
-            command(folder, *launcher, dies=dies, **plain), env=environment(), capture_output=True, check=False
+            command(folder, *launcher, dies=dies, **plain),
+            env=environment(),
+            capture_output=True,
+            check=False,
         )
         assert process.returncode != 0
     steps_before = [record["step"] for record in read_log(folder)]
@@ -113,5 +116,7 @@ def test_one_two_and_three_processes_continue_the_same_run(tmp_path: Path, whole
 
 def test_processes_that_share_the_weights_train_as_one_does(tmp_path: Path) -> None:
     expected = result(tmp_path / "single", stacked=True)
+    words = command(tmp_path / "shared", *torchrun(2), stacked=True, fsdp=True, dies=9)
+    assert subprocess.run(words, env=environment(), capture_output=True, check=False).returncode != 0
     said = result(tmp_path / "shared", *torchrun(2), stacked=True, fsdp=True)
     assert said["sums"] == pytest.approx(expected["sums"], rel=1e-5)
