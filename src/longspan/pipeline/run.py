@@ -68,6 +68,7 @@ def run(
     model: TaskModel, documents: Sequence[Document], options: Options, step: Step
 ) -> list[list[FloatArray]]:
     """What `step` makes of each piece of each document, in float32."""
+    say_what_is_cut(documents)
     batches = batched(model, documents, options)
     outputs: dict[int, FloatArray] = {}
     total = sum(batch.layout.size for batch in batches)
@@ -89,11 +90,10 @@ def batched(
     more: int | Sequence[int] = 0,
     together: Sequence[int] | None = None,
 ) -> list[Batch]:
-    """The pieces of the documents, numbered one after the other, packed; what is cut of them is told.
+    """The pieces of the documents, numbered one after the other, packed.
 
     Each takes `more` tokens of the budget beside its own; those with one number in `together` share a batch.
     """
-    say_what_is_cut(documents)
     pieces = [(document, piece) for document in documents for piece in document.pieces]
     if not pieces:
         return []

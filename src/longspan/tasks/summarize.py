@@ -27,7 +27,7 @@ from longspan.pipeline.documents import Document, prepare
 from longspan.pipeline.labels import Labeling, with_column
 from longspan.pipeline.options import Options, ReadingOptions
 from longspan.pipeline.packing import Batch
-from longspan.pipeline.run import Pipeline, batched, on
+from longspan.pipeline.run import Pipeline, batched, on, say_what_is_cut
 from longspan.progress import Progress, progress_bar
 from longspan.shapes import IntArray
 from longspan.tasks.base import Task
@@ -139,6 +139,7 @@ def write(
         whole("seed", seed, 0, most=2**63 - 1)
         options = options.but(deterministic=options.deterministic or config.do_sample)
     rows = max(config.num_beams, config.num_return_sequences) * (config.max_new_tokens or 0)
+    say_what_is_cut(documents)
     batches = batched(model, documents, options, more=rows)
     stream = None if on_text is None else _Stream(tokenizer, on_text)
     generated: dict[int, list[Hypothesis]] = {}

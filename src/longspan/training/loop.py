@@ -3,13 +3,17 @@
 import signal
 import sys
 import time
-from contextlib import ExitStack
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
+from copy import deepcopy
 from pathlib import Path
 from typing import Unpack
 
+import torch
 from torch import nn
 
 from longspan.formats.atomic import as_json, locked, write_text
+from longspan.nn.layers import stacks
 from longspan.training.checkpoint import Saving
 from longspan.training.config import TrainingOptions, config_of
 from longspan.training.evaluation import Evaluation
@@ -17,10 +21,11 @@ from longspan.training.interrupt import watching
 from longspan.training.log import RunLog, read_log
 from longspan.training.memory import peak
 from longspan.training.picture import curve
-from longspan.training.ranks import Ranks, connected, gather, sharded
+from longspan.training.ranks import Ranks, connected, gathered, shard
 from longspan.training.report import Report, RunPlan, expected_tokens
 from longspan.training.run import Run
 from longspan.training.source import LossFunction, Source, T
+from longspan.training.weights import Weights
 
 
 def train(
@@ -51,9 +56,16 @@ def train(
             folder.mkdir(parents=True, exist_ok=True)
             stack.enter_context(locked(folder, "is being trained in by another process"))
         group.agree(model)
-        trained = sharded(model) if fsdp else model
-        stack.callback(model.train, model.training)
-        run = Run(trained, data, loss, config, folder, evaluation, saving or Saving())
+        stack.enter_context(as_before(model))
+        trained = deepcopy(model) if fsdp or config.dtype != "float32" else model
+        if config.dtype != "float32":
+            trained.to(getattr(torch, config.dtype))
+        if fsdp:
+            shard(trained)
+        for layers in stacks(trained):
+            layers.gradient_checkpointing |= config.gradient_checkpointing
+        weights = Weights(trained, config, model)
+        run = Run(trained, data, loss, config, folder, evaluation, saving or Saving(), weights)
         run.begin()
         if not run.state.finished:
             signals = stack.enter_context(watching())
@@ -67,12 +79,32 @@ def train(
             came = run.go(signals, progress, plan.tokens)
         if came is None:
             report = reported(run)
-            if fsdp:
-                gather(trained, model)
+            if trained is not model:
+                hand_over(run.weights, model)
     if came is not None:
         signal.raise_signal(came)  # to whoever it was meant for, now that nothing can be lost
         raise KeyboardInterrupt
     return report
+
+
+@contextmanager
+def as_before(model: nn.Module) -> Iterator[None]:
+    """After the block the model is in the mode it was in, and keeps what it kept for backward passes."""
+    training, kept = model.training, [layers.gradient_checkpointing for layers in stacks(model)]
+    try:
+        yield
+    finally:
+        model.train(training)
+        for layers, before in zip(stacks(model), kept, strict=True):
+            layers.gradient_checkpointing = before
+
+
+@torch.no_grad()
+def hand_over(weights: Weights, model: nn.Module) -> None:
+    """Give a model the weights of the copy that was trained, as exactly as they are known."""
+    for name, p in model.named_parameters():
+        if name in weights.changed:
+            p.copy_(gathered(weights.changed[name]))
 
 
 def planned(run: Run[T]) -> RunPlan:

@@ -3,7 +3,6 @@
 import os
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from copy import deepcopy
 from dataclasses import dataclass
 
 import torch
@@ -107,28 +106,20 @@ def connected() -> Iterator[None]:
             dist.destroy_process_group()
 
 
-def sharded(model: nn.Module) -> nn.Module:
-    """A copy of a model of whose weights every process holds a share, gathered layer by layer (FSDP2)."""
+def shard(model: nn.Module) -> None:
+    """Let every process hold a share of the weights, which are gathered layer by layer (FSDP2)."""
     if not dist.is_initialized():
         raise bad("fsdp", "False in a single process", True, "Start several: torchrun --nproc-per-node N ...")
-    copy, device = deepcopy(model), "cuda" if torch.cuda.is_available() else "cpu"
+    device = "cuda" if torch.cuda.is_available() else "cpu"
     mesh = init_device_mesh(device, (dist.get_world_size(),))
-    for stack in stacks(copy):
+    for stack in stacks(model):
         for layer in stack:
             fully_shard(layer, mesh=mesh)
-    fully_shard(copy, mesh=mesh)
-    for module in copy.modules():
+    fully_shard(model, mesh=mesh)
+    for module in model.modules():
         if isinstance(module, FSDPModule):
             module.set_gradient_divide_factor(1.0)
             module.set_force_sum_reduction_for_comms(True)  # which gloo has, too
-    return copy
-
-
-@torch.no_grad()
-def gather(trained: nn.Module, model: nn.Module) -> None:
-    """Give a model the weights of its copy that was trained."""
-    for share, whole in zip(trained.parameters(), model.parameters(), strict=True):
-        whole.copy_(gathered(share))
 
 
 def gathered(tensor: Tensor) -> Tensor:

@@ -52,6 +52,7 @@ class Run(Generic[T]):
     out: Path
     evaluation: Evaluation | None
     saving: Saving
+    weights: Weights
     state: RunState = field(default_factory=RunState)
     records: RunLog | None = None
     "Where it writes down how it goes, if it is the first process."
@@ -63,7 +64,6 @@ class Run(Generic[T]):
             self.data.lengths, config.batch_tokens, config.batch_size, config.micro_tokens, config.seed
         )
         self.steps = config.steps or self.order.count_steps(config.epochs or 1)
-        self.weights = Weights(self.model, config)
         self.ema = None if config.ema is None else EMA(config.ema, self.weights.changed)
         self.stepper = Stepper(self.model, self.data, self.loss, self.group, config.seed)
         self._saved = time.monotonic()

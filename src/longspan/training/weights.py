@@ -21,7 +21,8 @@ class Weights:
     What an optimizer keeps of a parameter is known as NAME.exp_avg and so on.
     """
 
-    def __init__(self, model: nn.Module, config: TrainingConfig) -> None:
+    def __init__(self, model: nn.Module, config: TrainingConfig, exact: nn.Module | None = None) -> None:
+        """`exact` is the model before it was made one of a half type."""
         self.model = model
         self.named = {name: p for name, p in model.named_parameters() if p.requires_grad}
         if not self.named:
@@ -29,8 +30,11 @@ class Weights:
                 "model", "with weights that are trained", "frozen", "Let some of them require a gradient."
             )
         half = torch.float16, torch.bfloat16
+        values = dict((exact or model).named_parameters())
         self._copies = {
-            name: p.detach().float().requires_grad_() for name, p in self.named.items() if p.dtype in half
+            name: shared(values[name].detach().float(), p).clone().requires_grad_()
+            for name, p in self.named.items()
+            if p.dtype in half
         }
         self.changed: dict[str, Tensor] = {**self.named, **self._copies}
         groups = parameter_groups(
@@ -124,13 +128,14 @@ class Weights:
     @torch.no_grad()
     def put(self, values: Mapping[str, Tensor]) -> None:
         """Other values in the place of the weights."""
-        for name, p in self.named.items():
+        for name, p in self.changed.items():
             p.copy_(shared(values[name], p))
+        self._round()
 
     @contextmanager
     def taken(self, values: Mapping[str, Tensor]) -> Iterator[None]:
         """The same inside the block; afterwards they are as before."""
-        before = {name: p.detach().clone() for name, p in self.named.items()}
+        before = {name: p.detach().clone() for name, p in self.changed.items()}
         self.put(values)
         try:
             yield
