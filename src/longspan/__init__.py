@@ -13,9 +13,11 @@ from typing import TYPE_CHECKING, Any
 from longspan._version import __version__ as __version__
 
 if TYPE_CHECKING:
+    from longspan import data as data
     from longspan import export as export
     from longspan import hf as hf
     from longspan import patterns as patterns
+    from longspan import training as training
     from longspan.engine.call import attention as attention
     from longspan.engine.call import attention_weights as attention_weights
     from longspan.engine.dropout import Dropout as Dropout
@@ -34,6 +36,7 @@ if TYPE_CHECKING:
     from longspan.lengthening.lengthen import lengthen as lengthen
     from longspan.loading import load as load
     from longspan.reader import Reader as Reader
+    from longspan.recipes.finetune import finetune as finetune
     from longspan.search.index import Index as Index
 
 _HOME = {
@@ -52,13 +55,14 @@ _HOME = {
     "attention_weights": "longspan.engine.call",
     "draw": "longspan.inspect.picture",
     "explain": "longspan.inspect.report",
+    "finetune": "longspan.recipes.finetune",
     "lengthen": "longspan.lengthening.lengthen",
     "load": "longspan.loading",
     "merge": "longspan.engine.merge",
     "plan": "longspan.engine.plan",
 }
 
-_MODULES = ("export", "hf", "patterns")
+_MODULES = ("data", "export", "hf", "patterns", "training")
 
 __all__ = sorted([*_MODULES, *_HOME])
 

@@ -10,7 +10,7 @@ from longspan.pipeline.packing import Batch
 from longspan.shapes import Vector
 from longspan.tasks import answer, choose, classify, fill, rank, summarize, tag
 from longspan.tasks.answer import Answer, AnswerOptions, Question, Span
-from longspan.tasks.batches import batches
+from longspan.tasks.batches import Examples, examples
 from longspan.tasks.choose import Choice, Prompt
 from longspan.tasks.classify import Classification, LabelScore
 from longspan.tasks.fill import Guess
@@ -226,8 +226,15 @@ class Reader(TokenEmbedder):
         (start, end, entity) to tag and of (start, end) to answer, in characters, numbers of choices to
         choose, lists of the masks' token ids to fill, summaries to summarize, partners of texts to encode.
         """
+        made = self.examples(*inputs, labels=labels, **options)
+        return made.packed(range(len(made.pieces)), made.settings)
+
+    def examples(
+        self, *inputs: object, labels: Iterable[object] | None = None, **options: Unpack[ReadingOptions]
+    ) -> Examples:
+        """The same, tokenized once, as a training run takes it: any of the inputs as a batch."""
         known = self.labels, self.problem, self._prompt(None, None)
-        return batches(TASKS[self.task], self._pipeline(self.task), inputs, labels, known, options)
+        return examples(TASKS[self.task], self._pipeline(self.task), inputs, labels, known, options)
 
     def __call__(self, *inputs: object, **options: object) -> object:
         """The verb of the task it was loaded for: reader(text) classifies, if it is a classifier."""

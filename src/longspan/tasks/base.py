@@ -39,6 +39,10 @@ def no_loss_sum(model: TaskModel, batch: Batch) -> Loss:
     raise bad("task", "one with a `loss_sum`", "without", "Give the Task a function for it.")
 
 
+Judge = Callable[[Sequence[Any], Sequence[Any], Sequence[str], str | None], dict[str, float]]
+"""(results, labels, the names of the classes, the kind of problem) to measures by name."""
+
+
 class Ranking(NamedTuple):
     """How models of a task score a query with a document."""
 
@@ -99,6 +103,8 @@ class Task(ReadingRules):
     loss_sum: Callable[..., Loss] = no_loss_sum
     """(model, batch with labels, **options) to the sum that `loss` is the mean of, and its weight: batches of
     one step are added up, and divided by the sum of their weights."""
+    judge: Judge | None = None
+    "How good results of the verb are, by the measure that papers report, if it can be told of results."
     label_tokens: Callable[[Any], int] = lambda label: 0
     "Tokens of the budget that a label takes."
     ranking: Ranking | None = None

@@ -97,16 +97,3 @@ def examples(
         targets = task.targets(given)
     compared = read is not taken
     return Examples(task, pipeline, settings, pieces, np.array(owner), compared, given, targets)
-
-
-def batches(
-    task: Task,
-    pipeline: Pipeline,
-    inputs: Sequence[object],
-    labels: Iterable[object] | None,
-    known: tuple[Sequence[str], str | None, str],
-    options: Mapping[str, object],
-) -> list[Batch]:
-    """The batches of a task's inputs."""
-    made = examples(task, pipeline, inputs, labels, known, options)
-    return made.packed(range(len(made.pieces)), made.settings)

@@ -23,7 +23,7 @@ from longspan.shapes import FloatArray
 from longspan.tasks import cross_encoder
 from longspan.tasks.base import Task
 from longspan.tasks.losses import Loss, by_class, cross_entropy, labels_of, weighted_mean
-from longspan.tasks.metrics import accuracy
+from longspan.tasks.metrics import accuracy, spearman
 
 PROBLEMS = ("single", "multi", "regression")
 """One label of several, any number of labels, or numbers."""
@@ -163,6 +163,22 @@ def classify(
     return Results(results, taken.single)
 
 
+def judge(
+    results: Sequence[Any], labels: Sequence[Any], classes: Sequence[str], problem: str | None
+) -> dict[str, float]:
+    """The share of texts with the right label, or how numbers are ranked; nothing for several labels.
+
+    >>> judge([{"label": "no"}, {"label": "yes"}], ["no", 0], ["no", "yes"], None)
+    {'accuracy': 0.5}
+    """
+    if problem == "regression" or len(classes) == 1:
+        return spearman([one["score"] for one in results], labels)
+    if problem == "multi" or any(isinstance(label, list | tuple) for label in labels):
+        return {}
+    right = [label if isinstance(label, str) else classes[label] for label in labels]
+    return accuracy([one["label"] for one in results], right)
+
+
 CLASSIFY = Task(
     name="classify",
     aliases=("text-classification", "sentiment-analysis", "text-ranking"),
@@ -173,6 +189,7 @@ CLASSIFY = Task(
     loss_sum=loss_sum,
     decode=decode,
     metric=accuracy,
+    judge=judge,
     global_tokens="first",
     has_labels=True,
     targets=targets,

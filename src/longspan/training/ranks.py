@@ -93,6 +93,11 @@ def _buckets(tensors: Sequence[Tensor]) -> Iterator[list[Tensor]]:
     yield bucket
 
 
+def is_first() -> bool:
+    """Whether this is the process that writes files, of those that `torchrun` started."""
+    return os.environ.get("RANK", "0") == "0"
+
+
 @contextmanager
 def connected() -> Iterator[None]:
     """Inside the block the processes that `torchrun` started can talk to each other."""
