@@ -70,8 +70,9 @@ slow: $(VENV)/installed ## run the tests that take long
 stress: $(VENV)/installed ## three writers, five readers, rebuilds and kills on one index for a minute
 	$(BIN)/python -m pytest -q -s -m slow tests/unit/search/test_stress.py
 
-soak: $(VENV)/installed ## half an hour of updates, kills and searches, compared with fresh indexes; MINUTES=how long
+soak: $(VENV)/installed ## half an hour of updates, kills and searches, then of runs killed and resumed; MINUTES=how long
 	$(BIN)/python -m benchmarks.soak search --minutes $(MINUTES)
+	$(BIN)/python -m benchmarks.soak training --minutes $(MINUTES)
 
 fuzz: $(VENV)/installed ## damage files of every kind, FUZZ_MINUTES each, and watch; what fails is kept in build/fuzz
 	PYTHONPATH=tests OMP_NUM_THREADS=1 $(BIN)/python -m fuzz --minutes $(FUZZ_MINUTES) $(if $(SEED),--seed $(SEED))

@@ -10,9 +10,9 @@ import sys
 import tempfile
 from pathlib import Path
 
-from benchmarks.soak import search
+from benchmarks.soak import search, training
 
-KINDS = {"search": search.soak}
+KINDS = {"search": search.soak, "training": training.soak}
 
 
 def main() -> int:

@@ -72,7 +72,7 @@ class TrainerModel(nn.Module):
         end_positions: Tensor | None = None,
     ) -> ModelOutput:
         """The model's output, with a loss if there are labels."""
-        return self.model(
+        output: ModelOutput = self.model(
             input_ids=input_ids,
             attention_mask=attention_mask,
             global_attention_mask=global_attention_mask,
@@ -81,6 +81,7 @@ class TrainerModel(nn.Module):
             start_positions=start_positions,
             end_positions=end_positions,
         )
+        return output
 
     def gradient_checkpointing_enable(self, gradient_checkpointing_kwargs: object = None) -> None:
         """Keep only the layers' inputs for the backward pass."""
