@@ -1,6 +1,8 @@
 """Fine-tuning: a Reader and labeled texts in, a better Reader out."""
 
-from collections.abc import Callable, Iterable, Sequence
+import logging
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from copy import copy
 from functools import partial
 from pathlib import Path
@@ -29,6 +31,7 @@ from longspan.training.ranks import is_first
 from longspan.training.report import Report
 from longspan.training.source import Loss
 
+log = logging.getLogger("longspan")
 RUN = "run"
 """The folder of the run, inside of the model's."""
 EPOCHS, BATCH_SIZE = 3, 32
@@ -145,11 +148,23 @@ def _evaluator(
         metrics = dict(mean(model))
         if task.judge is not None:
             other.model = cast(TaskModel, model)
-            found = cast(list[object], other(*held[:-1], progress=False))
+            with _quiet():  # what is cut was told when the examples were made
+                found = cast(list[object], other(*held[:-1], progress=False))
             metrics |= task.judge(found, held[-1], reader.labels, reader.problem)
         return metrics
 
     return run
+
+
+@contextmanager
+def _quiet() -> Iterator[None]:
+    """Inside the block nothing is told but errors."""
+    before = log.level
+    log.setLevel(logging.ERROR)
+    try:
+        yield
+    finally:
+        log.setLevel(before)
 
 
 def _card(reader: Reader, count: int, report: Report) -> str:
