@@ -1,7 +1,7 @@
 """A language model of bytes: causal windows that grow with the layer (Longformer, section 4)."""
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any, ClassVar, cast
 
@@ -238,6 +238,18 @@ def new_model(config: CharLMConfig) -> TaskModel:
     backbone = config.backbone()
     head = config.own_head("ForMaskedLM", config.vocab_size, backbone.word_embeddings)
     return TaskModel(backbone, cast(nn.Module, head), "ForMaskedLM")
+
+
+def config_of(model: TaskModel) -> CharLMConfig:
+    """The config of a model of bytes."""
+    return cast(CharLMConfig, model.backbone.config)
+
+
+def set_windows(model: TaskModel, radius: tuple[int, ...], dilation: PerLayer | None = None) -> None:
+    """Let a model look farther back, or less far; its weights stay as they are."""
+    config = config_of(model)
+    gaps = config.dilation if dilation is None else dilation
+    model.backbone.config = replace(config, radius=radius, dilation=gaps)
 
 
 def encode(config: CharLMConfig, text: np.ndarray[Any, np.dtype[np.uint8]], name: str) -> Tensor:

@@ -2,14 +2,14 @@
 
 import math
 from collections.abc import Iterator
-from typing import NamedTuple, cast
+from typing import NamedTuple
 
 import numpy as np
 import torch
 from torch.nn import functional as F
 
 from longspan.errors import bad, whole
-from longspan.families.char_lm.model import CharLM, encode
+from longspan.families.char_lm.model import config_of, encode
 from longspan.families.task_model import TaskModel, evaluating
 from longspan.layout import Layout
 from longspan.progress import progress_bar
@@ -64,7 +64,7 @@ def bits_of(model: TaskModel, text: Bytes, *, length: int, step: int, progress: 
     whole("length", length, step)
     if len(text) < 2:
         raise bad("data", "at least 2 characters long", len(text))
-    config = cast(CharLM, model.backbone).config
+    config = config_of(model)
     if length - step >= config.receptive_field:
         step = max(step, BATCH - config.receptive_field)
         length = config.receptive_field + step

@@ -65,16 +65,17 @@ def open_text(path: Path) -> Bytes:
         raise unreadable(path, "it is not a regular file")
     opened = PACKED.get(path.suffix)
     if opened is None:
-        return _mapped(path.open("rb"), path)
-    file = TemporaryFile()
-    try:
-        with opened(path) as source:
-            _unpack(source, file, path)
-    except (OSError, EOFError, lzma.LZMAError, zlib.error, zipfile.BadZipFile) as error:
-        if isinstance(error, OSError) and error.errno is not None:
-            raise LongspanError(f"`{path}` cannot be unpacked: {error.strerror}.") from error
-        raise unreadable(path, f"it is damaged ({error})", "Fetch it again.") from None
-    return _mapped(file, path)
+        with path.open("rb") as plain:
+            return _mapped(plain, path)
+    with TemporaryFile() as file:
+        try:
+            with opened(path) as source:
+                _unpack(source, file, path)
+        except (OSError, EOFError, lzma.LZMAError, zlib.error, zipfile.BadZipFile) as error:
+            if isinstance(error, OSError) and error.errno is not None:
+                raise LongspanError(f"`{path}` cannot be unpacked: {error.strerror}.") from error
+            raise unreadable(path, f"it is damaged ({error})", "Fetch it again.") from None
+        return _mapped(file, path)
 
 
 def _unpack(source: IO[bytes], file: IO[bytes], path: Path) -> None:
@@ -88,10 +89,9 @@ def _unpack(source: IO[bytes], file: IO[bytes], path: Path) -> None:
 
 
 def _mapped(file: IO[bytes], path: Path) -> Bytes:
-    with file:
-        if not os.fstat(file.fileno()).st_size:
-            raise unreadable(path, "it is empty")
-        return np.memmap(file, np.uint8, "r")
+    if not os.fstat(file.fileno()).st_size:
+        raise unreadable(path, "it is empty")
+    return np.memmap(file, np.uint8, "r")
 
 
 def _only_member(path: Path) -> Any:

@@ -70,7 +70,7 @@ class Windows:
     def batch(self, examples: IntArray, epoch: int) -> WindowBatch:
         """Some windows as they lie in an epoch."""
         (shift,) = np.random.SeedSequence((self.seed, epoch)).generate_state(1, np.uint64)
-        begins = (int(shift) + examples * self.length) % self._size
+        begins = (int(shift) % self._size + examples * self.length) % self._size
         parts = list[tuple[int, int]]()
         for begin, length in zip(begins.tolist(), self.lengths[examples].tolist(), strict=True):
             end = begin + length
