@@ -84,8 +84,8 @@ def bits_of(model: TaskModel, text: Bytes, *, length: int, step: int, progress: 
                 [np.arange(end - one.scored, end) for one, end in zip(group, ends, strict=True)]
             )
             logits = model.head(x[rows], layout).float()
-            loss = F.cross_entropy(logits, ids[places[rows] + 1], reduction="sum")
-            bits += float(loss) / math.log(2)
+            loss = F.cross_entropy(logits, ids[places[rows] + 1], reduction="none")
+            bits += float(loss.double().sum()) / math.log(2)
             bar.update(len(rows))
             bar.status(f"{bits / max(1, int(places[-1]) + 1):.3f} bits per character")
     return Bits(bits, size)
