@@ -225,6 +225,7 @@ SOFTMAX = {
     "engine/backends/dense.py": "calls the reference",
     "engine/call.py": "calls the reference, to show probabilities",
     "engine/plain.py": "calls the reference, for exporters",
+    "bench/char_lm.py": "torch's own attention, a peer",
     "bench/dense_etc.py": "the peer in plain torch",
     "bench/memory.py": "a load for the meter",
     "bench/peers.py": "torch's own attention, a peer",
