@@ -6,6 +6,7 @@ from functools import partial
 from typing import Any, ClassVar, cast
 
 import numpy as np
+import numpy.typing as npt
 import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
@@ -252,7 +253,7 @@ def set_windows(model: TaskModel, radius: tuple[int, ...], dilation: PerLayer | 
     model.backbone.config = replace(config, radius=radius, dilation=gaps)
 
 
-def encode(config: CharLMConfig, text: np.ndarray[Any, np.dtype[np.uint8]], name: str) -> Tensor:
+def encode(config: CharLMConfig, text: npt.NDArray[np.uint8], name: str) -> Tensor:
     """The ids (n,) of bytes; `name` says in errors whose they are."""
     table = np.full(BYTES, -1, np.int64)
     known = config.alphabet or range(config.vocab_size)
