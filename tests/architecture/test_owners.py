@@ -14,15 +14,20 @@ FAMILIES = sorted(path.parent.name for path in (SOURCE / PACKAGE / "families").g
 OPEN = {
     "families/registry.py": "lists the families",
     "bench/": "times named models against others",
+    "recipes/": "trains named models",
     "hf/": "replaces classes of transformers, by their names",
     "text/": "reads the files of tokenizers, which are named after models",
 }
 """Where any family may be named, and why."""
 GUESTS = {
     "builtin.py": ("stitched",),  # what the built-in model is lengthened to
+    "cli/eval.py": ("char_lm",),  # a subject of its own
+    "cli/eval_char_lm.py": ("char_lm",),
     "cli/inspect.py": ("longformer",),  # an example of what may be typed
     "cli/lengthen.py": ("longformer", "roberta"),  # the default, and an example
+    "cli/sample.py": ("char_lm",),  # what writes, byte by byte
     "cli/summarize.py": ("bart", "bigbird_pegasus", "led"),  # models that write
+    "cli/train.py": ("char_lm",),  # a recipe
     "engine/relations.py": ("etc",),  # the labels of its paper
     "evaluate/longembed.py": ("gte",),  # a model of another kind whose published score is printed
     "families/bert/files.py": ("roberta",),  # whose files are of the same type of ours
@@ -220,12 +225,14 @@ SOFTMAX = {
     "engine/backends/dense.py": "calls the reference",
     "engine/call.py": "calls the reference, to show probabilities",
     "engine/plain.py": "calls the reference, for exporters",
+    "bench/char_lm.py": "torch's own attention, a peer",
     "bench/dense_etc.py": "the peer in plain torch",
     "bench/memory.py": "a load for the meter",
     "bench/peers.py": "torch's own attention, a peer",
     "generation/generate.py": "over words",
     "generation/logits_process.py": "over words",
     "generation/search.py": "over words",
+    "generation/streaming.py": "over words",
     "nn/pooling.py": "over the tokens of a slot",
     "tasks/choose.py": "over choices",
     "tasks/classify.py": "over labels",

@@ -114,7 +114,7 @@ def completed(capsys: pytest.CaptureFixture[str], *words: str) -> set[str]:
 
 
 def test_bash_completes_verbs_options_and_values(capsys: pytest.CaptureFixture[str]) -> None:
-    assert completed(capsys, "s") == {"search", "summarize"}
+    assert completed(capsys, "s") == {"sample", "search", "summarize"}
     assert completed(capsys, "bench", "") == {"attention", "load", "model", "search"}
     assert completed(capsys, "search", "--max-f") == {"--max-file-size"}
     assert completed(capsys, "search", "who pays?", "--mode", "") == {"hybrid", "dense", "bm25"}

@@ -14,7 +14,7 @@ from longspan.checkpoints.sentence_transformers import is_module_file, write_mod
 from longspan.checkpoints.token_heads import is_token_head, write_token_heads
 from longspan.errors import bad
 from longspan.families.backbone import Backbone
-from longspan.families.base import BARE, OWN_CLASS, PRETRAINING, Family
+from longspan.families.base import BARE, PRETRAINING, Family
 from longspan.families.keys import KeyTable
 from longspan.families.registry import DECODER, READER, all_families, family_of, own_fields
 from longspan.families.schema import FIELDS, OWN, Raw
@@ -80,7 +80,7 @@ def write_model(
     family, unused = family_of(config, raw), tuple[str, ...]()
     if family.why_not(config, ending):
         table = family.own_table(ending, task.saved_as, config, task.modules)
-        class_name = OWN_CLASS + ending
+        class_name = family.own_class_name(config, ending)
         fields = own_fields(config)
     else:
         table = family.table(ending, "" if ending == BARE else family.prefix)

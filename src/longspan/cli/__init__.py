@@ -30,6 +30,8 @@ VERBS = {
     "explain": "inspect",
     "bench": "bench",
     "eval": "eval",
+    "train": "train",
+    "sample": "sample",
     "completion": "completion",
 }
 """The module of each verb."""

@@ -1,4 +1,7 @@
-"""`longspan eval search`: how well search finds answers and documents, beside what people use without it."""
+"""`longspan eval search`: how well search finds answers and documents, beside what people use without it.
+
+Language models have a file of their own.
+"""
 
 import argparse
 import json
@@ -7,6 +10,7 @@ from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from longspan.cli import eval_char_lm
 from longspan.cli.options import (
     add_limits,
     add_model,
@@ -66,6 +70,7 @@ def add_to(verbs: "argparse._SubParsersAction[Verb]") -> None:
     option("--json", action="store_true", help="print JSON")
     add_limits(search)
     search.set_defaults(run=run)
+    eval_char_lm.add_to(subjects)
 
 
 def run(arguments: argparse.Namespace) -> int:

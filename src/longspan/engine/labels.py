@@ -56,6 +56,35 @@ class ClippedDistance:
         return distance + self.limit
 
 
+@dataclass(frozen=True)
+class UnsignedDistance:
+    """How far apart query and key are, up to a limit: what a model needs that looks to one side only.
+
+    >>> UnsignedDistance(2).size
+    3
+    """
+
+    limit: int
+
+    def __post_init__(self) -> None:
+        whole("limit", self.limit, 0)
+
+    @property
+    def size(self) -> int:
+        """The number of labels."""
+        return self.limit + 1
+
+    @property
+    def shift(self) -> int:
+        """1: a distance stays the same wherever the pair moves."""
+        return 1
+
+    def label(self, q: Site, k: Site) -> IntArray:
+        """The clipped distance of each pair of sites, broadcast."""
+        distance: IntArray = np.minimum(np.abs(k.position - q.position), self.limit)
+        return distance
+
+
 @dataclass(frozen=True, eq=False)
 class LabelTiles:
     """The distinct label tiles of one class of heads, collected group by group."""

@@ -159,9 +159,11 @@ class Family:
         stated = self.ending(raw)
         if stated is None or SAME_HEAD.get(stated, stated) != ending:
             stated = ending
-        if stated != PRETRAINING and ending == "ForMaskedLM":
-            stated = CAUSAL_LM if getattr(config, "causal", False) else ending
-        return self.name + stated
+        return self.name + (stated if stated == PRETRAINING else _by_direction(config, ending, stated))
+
+    def own_class_name(self, config: ModelConfig, ending: str) -> str:
+        """The class that files of our own type name."""
+        return OWN_CLASS + _by_direction(config, ending, ending)
 
     def unused_modules(self, class_name: str) -> tuple[str, ...]:
         """The modules that a class holds but does not use."""
@@ -183,6 +185,13 @@ class Family:
         head = SAME_HEAD.get(ending, ending)
         has = head in self.heads or head in self.own_heads
         return head if has and ending != PRETRAINING else self.pretrained
+
+
+def _by_direction(config: ModelConfig, ending: str, stated: str) -> str:
+    """The class of a head that scores words: by whether the model sees what comes after them."""
+    if ending != "ForMaskedLM":
+        return stated
+    return CAUSAL_LM if getattr(config, "causal", False) else ending
 
 
 def stated_class(raw: Raw) -> str | None:

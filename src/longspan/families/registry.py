@@ -9,6 +9,7 @@ from longspan.families.base import Family, ModelConfig, stated_class
 from longspan.families.bert.files import BERT
 from longspan.families.bigbird.files import BIGBIRD
 from longspan.families.bigbird_pegasus.files import BIGBIRD_PEGASUS
+from longspan.families.char_lm.files import CHAR_LM
 from longspan.families.distilbert.files import DISTILBERT
 from longspan.families.electra.files import ELECTRA
 from longspan.families.etc.files import ETC
@@ -50,6 +51,7 @@ FAMILIES: tuple[Family, ...] = (
     MPNET,
     ELECTRA,
     DISTILBERT,
+    CHAR_LM,
 )
 """Encoders; of several for one config class the first is what a new model is saved as."""
 DECODER_FAMILIES = (LED, LONGFORMER), (BIGBIRD_PEGASUS, BIGBIRD), (BART, BERT)

@@ -7,6 +7,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
 
+from longspan.nn.attention import CacheUpdate
 from longspan.nn.linear import linear
 from longspan.nn.norm import LayerNorm, Norm
 from longspan.nn.rows import by_rows
@@ -67,14 +68,22 @@ class EncoderLayer(nn.Module):
         """Its linear layers that may be computed in int8."""
         return int8_paths(self, "attention", "feed_forward")
 
-    def forward(self, x: Tensor, *inputs: Any, scratch: Tensor | None = None) -> Tensor:
-        """`inputs` are what the attention takes beside x: its plan, and perhaps global rows and biases."""
-        normed = self.attention_norm(x) if self.norm_first and self.attention_norm is not None else x
-        context = self.attention(normed, *inputs, scratch=scratch)
-        del normed  # nothing needs it any more
+    def forward(
+        self, x: Tensor, *inputs: Any, scratch: Tensor | None = None, cache: CacheUpdate | None = None
+    ) -> Tensor:
+        """`inputs` are what the attention takes beside x: its plan, and perhaps global rows and biases.
+
+        `cache` is for attentions that take one: rows that came before.
+        """
+        before = {} if cache is None else {"cache": cache}
+        context = self.attention(self.normed(x), *inputs, scratch=scratch, **before)
         if context.shape[1] == x.shape[1]:
             return by_rows(self._rest, x, context)
         return by_rows(self._apart, x, context, torch.empty_like(x))
+
+    def normed(self, x: Tensor) -> Tensor:
+        """What the attention is given of x."""
+        return self.attention_norm(x) if self.norm_first and self.attention_norm is not None else x
 
     def _rest(self, x: Tensor, context: Tensor, into: Tensor | None) -> Tensor:
         """Everything that is computed row by row."""

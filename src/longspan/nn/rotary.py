@@ -151,6 +151,17 @@ class RotaryAttention(nn.Module):
         context = attention(q, k, v, pairs, scale=self.scale, terms=biases, dropout=fresh_dropout(self))
         return context.flatten(1)  # (N, H, D) -> (N, H * D)
 
+    def key_values(self, x: Tensor, turn: Rotations) -> tuple[Tensor, Tensor]:
+        """The keys and values of rows (K, C) that are seen, but see nothing themselves."""
+        queries, *rest = self.splits
+        kv = linear(self.qkv, x, rows=slice(queries, None))
+        if self.key_norm is None:
+            kv = rotate(kv, self.kv_heads, turn)
+        k, v = (part.unflatten(1, (self.kv_heads, -1)) for part in kv.split(rest, 1))
+        if self.key_norm is not None:
+            k = rotate(self.key_norm(k).flatten(1), self.kv_heads, turn).view(k.shape)
+        return k, v
+
     def _split(self, qkv: Tensor) -> tuple[Tensor, Tensor, Tensor]:
         """(N, (H + 2 G) * D) -> (N, H, D), (N, G, D), (N, G, D)."""
         sizes = self.heads, self.kv_heads, self.kv_heads
