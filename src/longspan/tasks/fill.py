@@ -68,10 +68,10 @@ def _summed(model: TaskModel, batch: Batch, labels: Tensor) -> tuple[Tensor, Ten
     if labels.shape != batch.ids.shape:
         raise bad("labels", f"of shape {tuple(batch.ids.shape)} like the ids", tuple(labels.shape))
     rows = (labels != IGNORE_INDEX).nonzero().squeeze(1)
-    return _total(model, batch, hidden(model, batch)[rows], labels[rows]), torch.tensor(rows.numel())
+    return summed_loss(model, batch, hidden(model, batch)[rows], labels[rows]), torch.tensor(rows.numel())
 
 
-def _total(model: TaskModel, batch: Batch, x: Tensor, labels: Tensor) -> Tensor:
+def summed_loss(model: TaskModel, batch: Batch, x: Tensor, labels: Tensor) -> Tensor:
     """The summed cross-entropy of words at rows with these states (M, C); few logits are held at once."""
     head = model.head
     if isinstance(head, MaskedLanguageHead | WordHead) and is_plain(head.decoder):
