@@ -47,6 +47,7 @@ def build_corpus(
     tokenizer: Tokenizer,
     *,
     rules: Rules = DEFAULT,
+    learnt: str = "",
     part_tokens: int = PART_TOKENS,
     force: bool = False,
     progress: bool | None = None,
@@ -55,7 +56,7 @@ def build_corpus(
 
     A run that was killed goes on where its last whole part ends, and a finished corpus is only opened, if
     data, tokenizer and rules are the same; else it is an error, unless `force` replaces what is there. A file
-    that cannot be read is left out, and told in `Corpus.failed`.
+    that cannot be read is left out, and told in `Corpus.failed`. `learnt` is noted beside the tokenizer.
     """
     whole("part_tokens", part_tokens, 1)
     files, failed = found_files(data)
@@ -65,6 +66,7 @@ def build_corpus(
         "dtype": dtype_of(tokenizer.vocab_size),
         "tokenizer": fingerprint(tokenizer),
         "vocab_size": tokenizer.vocab_size,
+        "learnt": learnt,
         "rules": asdict(rules),
         "part_tokens": part_tokens,
         "files": len(files),

@@ -45,8 +45,8 @@ class Examples:
     """Some documents of a corpus in examples of at most `length` tokens.
 
     Packing "documents" begins each document in an example of its own; its last one may be short. "joined"
-    puts the separator between documents and cuts through their whole row (RoBERTa's full sentences): all
-    examples but the last are full.
+    puts the separator between documents and cuts through their whole row ("full sentences", Liu et al. 2019,
+    section 4.2): all examples but the last are full.
     """
 
     corpus: Corpus

@@ -8,7 +8,7 @@ from longspan.text.files.parsed import Refusal
 
 SUFFIXES = (".fa", ".fasta", ".fna")
 STRETCH = 50_000
-"""Bases of a document; BigBird's had 25,000 to 100,000."""
+"""Bases of a document; Zaheer et al. 2020 (appendix F) have 25,000 to 100,000."""
 _LINE = re.compile(r"[A-Za-z*.-]*")
 _OTHER = re.compile("[^ACGTN]")
 """Codes for one of several bases (R, Y, ...), gaps and stops: unknown."""

@@ -25,6 +25,8 @@ class Spelling:
     "Whether a token's spelling tells where a word begins."
     opens: BoolArray
     "A word begins with it, whatever precedes."
+    space: BoolArray
+    "It is a single space, with which the next word begins."
     goes_on: BoolArray
     "It always belongs to the word before it."
     first: IntArray
@@ -55,6 +57,7 @@ class Spelling:
             special=special,
             has_words=by_prefix or bytes_of is not None or spaced,
             opens=classes[:, 0] == BLANK,
+            space=np.array([text == " " for text in texts]),
             goes_on=np.array([by_prefix and name.startswith(CONTINUES) for name in names]),
             first=classes[:, 0],
             last=classes[:, 1],
@@ -81,9 +84,10 @@ class Spelling:
         if self.goes_on.any():
             begins = ~self.goes_on[ids]
         else:
-            begins = self.opens[ids] | (self.first[ids] != self.last[before])
+            begins = self.opens[ids] | ((self.first[ids] != self.last[before]) & ~self.space[before])
         begins |= self.special[ids] | self.special[before]
-        return np.cumsum(begins) - begins[:1].sum()
+        words: IntArray = np.cumsum(begins) - begins[:1].sum()
+        return words
 
     def sentences(self, ids: IntArray) -> IntArray:
         """(n,): the number of the sentence that each token belongs to, -1 for special tokens.

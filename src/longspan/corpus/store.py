@@ -1,9 +1,9 @@
 """A corpus on the disk: the tokens of documents end to end, mapped into memory and never read at once.
 
-    corpus.json               what it is, written last: without it, a corpus is not finished
-    plan.json                 what it is made from, written first
-    part-00000.safetensors    tokens, where each document ends, a hash of each document
-    tokenizer/                what made the tokens
+corpus.json               what it is, written last: without it, a corpus is not finished
+plan.json                 what it is made from, written first
+part-00000.safetensors    tokens, where each document ends, a hash of each document
+tokenizer/                what made the tokens
 """
 
 import hashlib

@@ -8,7 +8,7 @@ from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass
 from itertools import groupby
 from pathlib import Path
-from typing import IO, NamedTuple
+from typing import BinaryIO, NamedTuple, cast
 
 from longspan.corpus import fasta
 from longspan.errors import DocumentError, unreadable, whole
@@ -66,9 +66,7 @@ def texts(
         found = (
             ((number, _pieces(files[number], rules)) for number in own)
             if streamed
-            else zip(
-                own, map(_parts, read_many([files[n] for n in own], limits=rules.limits)), strict=False
-            )
+            else zip(own, map(_parts, read_many([files[n] for n in own], limits=rules.limits)), strict=False)
         )
         for number, pieces in found:
             skip = begin.text if number == begin.file else 0
@@ -164,12 +162,12 @@ def _record(line: str, number: int, field: str) -> str:
 
 
 @contextmanager
-def _opened(path: Path) -> Iterator[IO[bytes]]:
+def _opened(path: Path) -> Iterator[BinaryIO]:
     """A file, unpacked as it is read."""
     with opened(path) as file:
         packed = path.suffix.lower() == PACKED
         with gzip.GzipFile(fileobj=file) if packed else nullcontext(file) as unpacked:
-            yield unpacked
+            yield cast(BinaryIO, unpacked)
 
 
 def _lines(path: Path) -> Iterator[str]:

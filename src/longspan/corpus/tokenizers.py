@@ -95,7 +95,7 @@ KINDS = {
             special_tokens=_ANGLES,
             initial_alphabet=list(BASES),
             limit_alphabet=len(BASES),
-            max_token_length=LONGEST,
+            max_token_length=LONGEST + 1,  # which is one too many for it
         ),
         frame=("<s>", "</s>"),
         names=ANGLES,
@@ -103,7 +103,7 @@ KINDS = {
         words=_stretches,
     ),
 }
-"""Byte-level BPE as RoBERTa has it, WordPiece as BERT has it, BPE over bases as BigBird's for DNA."""
+"""BPE over bytes (Radford et al. 2019) or bases (Zaheer et al. 2020), WordPiece (Devlin et al. 2019)."""
 
 
 def train_tokenizer(
@@ -129,11 +129,9 @@ def train_tokenizer(
     backend.train_from_iterator(words(), chosen.trainer(vocab_size))
     if not seen:
         raise bad("texts", "texts to learn from", "empty")
-    first, last = ((name, backend.token_to_id(name)) for name in chosen.frame)
+    first, last = ((name, int(backend.token_to_id(name) or 0)) for name in chosen.frame)
     if chosen.names is BRACKETS:
-        template = {"single": "$A:0", "pair": f"{first[0]}:0 $A:0 {last[0]}:0 $B:1 {last[0]}:1"}
-        template["single"] = f"{first[0]}:0 $A:0 {last[0]}:0"
-        backend.post_processor = processors.TemplateProcessing(**template, special_tokens=[first, last])
+        backend.post_processor = processors.BertProcessing(last, first)
     else:
         backend.post_processor = processors.RobertaProcessing(
             last, first, trim_offsets=True, add_prefix_space=False

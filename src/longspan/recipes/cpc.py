@@ -17,7 +17,7 @@ from longspan.nn.chunked_cross_entropy import IGNORE_INDEX
 from longspan.pipeline.packing import Batch
 from longspan.recipes.masking import Key, Masked, uniform
 from longspan.recipes.mlm import MaskedExamples, packed
-from longspan.shapes import IntArray
+from longspan.shapes import BoolArray, IntArray
 from longspan.structure.structure import Structure
 from longspan.tasks.fill import summed_loss
 from longspan.tasks.losses import Loss
@@ -108,7 +108,7 @@ class ContrastiveExamples:
         count = min(most, max(1, int(self.share * sizes.size + draws[0])))
         return np.sort(long_enough[np.argsort(draws[1:], kind="stable")[: max(0, count)]])
 
-    def _hide(self, seen: Masked, where: IntArray) -> Masked:
+    def _hide(self, seen: Masked, where: BoolArray) -> Masked:
         """Whole sentences masked; their words are not asked for."""
         ids = np.where(where, self.plain.vocabulary.mask, seen.ids)
         kept = ~where[seen.rows]
@@ -119,7 +119,9 @@ class ContrastiveExamples:
         frame, nothing = self.plain.vocabulary.frame, [np.zeros(0, np.int64)]
         first, last = np.array(frame.first, np.int64), np.array(frame.last, np.int64)
         documents = [np.concatenate([first, ids, last]) for ids in alone]
-        parents = [np.pad(np.zeros(len(ids), int), (len(first), len(last)), constant_values=-1) for ids in alone]
+        parents = [
+            np.pad(np.zeros(len(ids), int), (len(first), len(last)), constant_values=-1) for ids in alone
+        ]
         tags = {"parent": np.concatenate(parents or nothing)}
         layout = Layout.packed([len(ids) for ids in documents], tags=tags)
         whole = torch.from_numpy(np.concatenate(documents or nothing))

@@ -5,10 +5,11 @@ from collections.abc import Iterable, Iterator
 from pathlib import Path
 
 from longspan.corpus.build import DEFAULT, Paths, build_corpus, found_files
-from longspan.corpus.store import MANIFEST, Corpus
+from longspan.corpus.store import MANIFEST, PLAN, TOKENIZER, Corpus
 from longspan.corpus.texts import Rules, texts
 from longspan.corpus.tokenizers import KINDS, train_tokenizer
 from longspan.errors import InputError
+from longspan.formats.files import read_json
 from longspan.text.tokenizer import Tokenizer
 
 LEARNT = 1 << 28
@@ -32,7 +33,7 @@ def corpus_of(
     """
     paths = [data] if isinstance(data, str | os.PathLike) else list(data)
     if len(paths) == 1 and (Path(paths[0]) / MANIFEST).is_file():
-        found = Corpus.open(paths[0])
+        found = Corpus.open(Path(paths[0]))
         if isinstance(tokenizer, Tokenizer):
             found.check(tokenizer)
         return found
@@ -41,16 +42,21 @@ def corpus_of(
     if tokenizer is None:
         kinds = ", ".join(KINDS)
         raise InputError(f"There is no tokenizer. Give a folder that has one, or learn one: {kinds}.")
-    made = _tokenizer(tokenizer, paths, vocab_size, rules)
-    return build_corpus(paths, out, made, rules=rules, force=force, progress=progress)
+    learnt = f"{tokenizer}, {vocab_size}" if str(tokenizer) in KINDS else ""
+    if isinstance(tokenizer, Tokenizer):
+        made = tokenizer
+    elif not learnt:
+        made = Tokenizer.from_folder(tokenizer)
+    elif _noted(out) == learnt and not force:
+        made = Tokenizer.from_folder(out / TOKENIZER)  # a run goes on
+    else:
+        made = train_tokenizer(_some(paths, rules), str(tokenizer), vocab_size)
+    return build_corpus(paths, out, made, rules=rules, learnt=learnt, force=force, progress=progress)
 
 
-def _tokenizer(given: Tokenizer | str | Path, paths: Paths, vocab_size: int, rules: Rules) -> Tokenizer:
-    if isinstance(given, Tokenizer):
-        return given
-    if str(given) not in KINDS:
-        return Tokenizer.from_folder(given)
-    return train_tokenizer(_some(paths, rules), str(given), vocab_size)
+def _noted(out: Path) -> object:
+    """How the tokenizer of a corpus was learnt that has been begun."""
+    return read_json(out / PLAN).get("learnt") if (out / PLAN).is_file() else None
 
 
 def _some(paths: Iterable[str | os.PathLike[str]], rules: Rules) -> Iterator[str]:

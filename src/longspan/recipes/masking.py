@@ -27,7 +27,7 @@ class Masking:
     """A share `rate` of the tokens, or of whole words, is to be found.
 
     Most of them are masked, some are replaced by random tokens, and the rest is left as it is (Devlin et al.
-    2019, section 3.1): 15 % for BERT and RoBERTa, 30 % for ModernBERT.
+    2019, section 3.1). 15 % is usual; Warner et al. 2024 mask 30 %.
     """
 
     unit: str = "token"

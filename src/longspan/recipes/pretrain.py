@@ -53,11 +53,11 @@ class PretrainConfig:
     "Tokens of an example; None: what the model reads, at most 4,096."
     packing: str = "documents"
     '"documents", or "joined": full examples across documents.'
-    masking: Masking = Masking()
+    masking: Masking = field(default_factory=Masking)
     frozen: bool = False
     "Only positions are trained."
     cpc: bool = False
-    "Sentences are predicted, too (ETC)."
+    "Sentences are predicted, too, by models with a stream of global tokens."
     dev: float = 0.05
     "The share of documents that is evaluated on."
     dev_tokens: int = 100_000
@@ -158,7 +158,8 @@ class Pretraining:
                 f"model     {self.start.source}, {model.num_parameters():,} weights"
                 + (", only positions are trained" if self.config.frozen else ""),
                 f"corpus    {len(self.corpus):,} documents, {self.corpus.tokens:,} tokens",
-                f"examples  {len(data.lengths):,} of at most {self.length:,} tokens ({tokens:,}), {held} to evaluate on",
+                f"examples  {len(data.lengths):,} of at most {self.length:,} tokens, {tokens:,} in all",
+                f"held out  {held} examples",
                 f"epoch     {order.count_steps(1):,} steps of at most {self.config.batch_tokens:,} tokens",
                 f"training  {amount}",
                 f"sample    {self.sample()!r}",
@@ -259,7 +260,7 @@ def _steps(plan: Pretraining, place: Path) -> int | None:
     for _ in range(2):
         began = time.monotonic()
         with drawing(config.seed):
-            masked_loss(model, data.batch(chosen, 0)).total.backward()  # type: ignore[no-untyped-call]
+            masked_loss(model, data.batch(chosen, 0)).total.backward()
         seconds = min(seconds, time.monotonic() - began)
         model.zero_grad()
     by_token = seconds / int(lengths[chosen].sum())

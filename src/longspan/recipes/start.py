@@ -79,6 +79,10 @@ def _fitted(
     if tokenizer.pad is None:
         raise InputError("The tokenizer has no padding token, which a config must name.")
     own: dict[str, Any] = {"vocab_size": tokenizer.vocab_size, "pad_id": tokenizer.pad}
+    for name in names:  # what is said of each layer alike is said of any number of layers
+        value = getattr(config, name)
+        if isinstance(value, tuple) and len(value) == config.layers and len({*value}) == 1:
+            own[name] = value[0]
     if config.position_offset:  # positions are counted from behind the padding token
         own["position_offset"] = tokenizer.pad + 1
     if length is not None:
@@ -106,7 +110,7 @@ def train_positions_only(model: TaskModel) -> None:
 
 def unused(model: TaskModel, batch: Batch) -> list[nn.Parameter]:
     """The parameters that no word depends on, such as projections of global tokens, where there are none."""
-    FILL.loss_sum(model, batch).total.backward()  # type: ignore[no-untyped-call]
+    FILL.loss_sum(model, batch).total.backward()
     found = [p for p in model.parameters() if p.requires_grad and (p.grad is None or not p.grad.any())]
     model.zero_grad()
     return found
@@ -114,12 +118,12 @@ def unused(model: TaskModel, batch: Batch) -> list[nn.Parameter]:
 
 def mirrors(model: nn.Module) -> list[HasGlobalProjections]:
     """Modules whose global projections are copies of the local ones."""
-    found = []
+    found: list[HasGlobalProjections] = []
     for part in model.modules():
         if isinstance(part, HasGlobalProjections):
             twin = copy.deepcopy(part)
             twin.copy_local_to_global()
-            states = (module.state_dict() for module in (part, twin))  # type: ignore[attr-defined]
+            states = (module.state_dict() for module in (part, twin))
             if all(torch.equal(a, b) for a, b in zip(*(state.values() for state in states), strict=True)):
                 found.append(part)
     return found
