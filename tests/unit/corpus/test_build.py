@@ -71,7 +71,7 @@ def test_a_build_that_is_killed_goes_on_and_ends_with_the_same_bits(tmp_path: Pa
         with pytest.raises(InputError, match="must be a finished corpus"):
             Corpus.open(out)
     assert len(list(out.glob("part-*"))) == 3
-    encoded = []
+    encoded: list[object] = []
     words = tokenizer()
     real = words.encode_many
     words.encode_many = lambda texts: encoded.extend(texts) or real(texts)  # type: ignore[func-returns-value, method-assign]

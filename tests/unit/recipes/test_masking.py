@@ -20,7 +20,7 @@ def masked(masking: Masking, key: Key = Key(0, 0, 0), ids: IntArray = IDS) -> Ma
 
 def near(share: float, wanted: float, count: int) -> bool:
     """Whether a share of so many draws is within five standard deviations of what it should be."""
-    return abs(share - wanted) < 5 * np.sqrt(wanted * (1 - wanted) / count)
+    return bool(abs(share - wanted) < 5 * np.sqrt(wanted * (1 - wanted) / count))
 
 
 @pytest.mark.parametrize("rate", [0.15, 0.3])

@@ -2,6 +2,7 @@
 
 import math
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -13,8 +14,10 @@ from longspan.corpus.store import Corpus
 from longspan.errors import InputError
 from longspan.families.config import Units
 from longspan.nn.chunked_cross_entropy import IGNORE_INDEX
+from longspan.pipeline.packing import Batch
 from longspan.recipes.masking import Masking
 from longspan.recipes.mlm import EVALUATED, Vocabulary, evaluate_masked, masked_loss
+from longspan.shapes import IntArray
 from longspan.text.tokenizer import Tokenizer
 from unit.corpus.small import corpus, tokenizer
 from unit.recipes.small import masked, model
@@ -77,10 +80,17 @@ def test_bits_are_those_computed_by_hand(small: Corpus) -> None:
 
 
 def test_an_evaluation_may_read_only_some_tokens(small: Corpus) -> None:
-    data, seen = masked(small), []
-    real = data.batch
-    object.__setattr__(data, "batch", lambda examples, epoch: seen.extend(examples) or real(examples, epoch))
-    evaluate_masked(data, most_tokens=100)(model().eval())
+    data, seen = masked(small), list[int]()
+
+    class Watched:
+        lengths, vocabulary = data.lengths, data.vocabulary
+
+        def batch(self, examples: IntArray, epoch: int) -> Batch:
+            seen.extend(examples.tolist())
+            return data.batch(examples, epoch)
+
+    watched: Any = Watched()
+    evaluate_masked(watched, most_tokens=100)(model().eval())
     assert 1 <= len(seen) < len(data.lengths)
     assert data.lengths[seen].sum() <= 140
     with pytest.raises(InputError, match="`most_tokens` must be at least 1"):
