@@ -11,7 +11,7 @@ LAYERS = (
     ("site", "workers"),
     ("formats", "hub", "layout", "native"),
     ("patterns", "text"),
-    ("engine", "structure"),
+    ("corpus", "engine", "structure"),
     ("nn",),
     ("families",),
     ("generation", "hf", "pipeline"),

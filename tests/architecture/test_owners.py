@@ -25,9 +25,11 @@ GUESTS = {
     "cli/eval_char_lm.py": ("char_lm",),
     "cli/inspect.py": ("longformer",),  # an example of what may be typed
     "cli/lengthen.py": ("longformer", "roberta"),  # the default, and an example
+    "cli/pretrain.py": ("bert", "longformer", "roberta"),  # examples of what may be typed
     "cli/sample.py": ("char_lm",),  # what writes, byte by byte
     "cli/summarize.py": ("bart", "bigbird_pegasus", "led"),  # models that write
     "cli/train.py": ("char_lm",),  # a recipe
+    "corpus/tokenizers.py": ("bert", "roberta"),  # classes of the library tokenizers
     "engine/relations.py": ("etc",),  # the labels of its paper
     "evaluate/longembed.py": ("gte",),  # a model of another kind whose published score is printed
     "families/bert/files.py": ("roberta",),  # whose files are of the same type of ours
@@ -140,6 +142,7 @@ TASK_GUESTS = {
         "tasks/encode_passages.py",  # a form of it
         "tasks/encode_results.py",  # the shapes that its vectors can be had in
     ),
+    "fill": ("recipes/cpc.py", "recipes/mlm.py", "recipes/start.py"),  # what pretraining learns
     "summarize": ("cli/__init__.py", "cli/summarize.py"),
     "late-interaction": ("checkpoints/late_interaction.py", "checkpoints/load.py"),  # files of its own kinds
     "tag": ("patterns/same_tag.py", "patterns/to_untagged.py"),  # which speak of the tags of rows

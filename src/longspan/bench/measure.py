@@ -38,7 +38,8 @@ class Run:
     """Bytes it keeps besides inputs and results: the plan."""
     within: Callable[[], AbstractContextManager[object]] = nullcontext
     reading: Callable[[], float] | None = None
-    """Seconds of the last call in which the document was read, of one that also writes."""
+    """Seconds of the last call that are told apart: in which the document was read, of one that also writes;
+    or outside of forward and backward passes."""
 
 
 @dataclass(frozen=True)
@@ -53,7 +54,7 @@ class Turn:
     peak: float = math.nan
     """Bytes by which the process grew at most, if that was measured."""
     reading: float = math.nan
-    """Seconds of reading, of a run that also writes."""
+    """Seconds that are told apart."""
 
 
 @contextmanager

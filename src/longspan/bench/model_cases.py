@@ -4,7 +4,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from operator import truediv
 
-from longspan.bench import char_lm, decoder, modern
+from longspan.bench import char_lm, decoder, mlm, modern
 from longspan.bench.bars import Bar, at_most, figures, of_peak, of_sgemm, times, timings, whose
 from longspan.bench.cases import DOCUMENTS
 from longspan.bench.jobs import Job
@@ -45,7 +45,8 @@ class ModelCase:
 def model_cases() -> dict[str, ModelCase | LoadCase]:
     """Every case by name, in the order of the table."""
     base = (*_forward(), *_documents(), *_training(), _long(), _poolingformer(), _etc())
-    new = (ModelCase(*case) for case in (*modern.cases(), *decoder.cases(), *char_lm.cases()))
+    modules = (modern, decoder, char_lm, mlm)
+    new = (ModelCase(*case) for module in modules for case in module.cases())
     cases: dict[str, ModelCase | LoadCase] = {
         case.name: case for case in (*base, *_accelerate(), *_led(), *new)
     }

@@ -23,6 +23,8 @@ VERBS = {
     "encode": "encode",
     "rank": "rank",
     "lengthen": "lengthen",
+    "corpus": "corpus",
+    "pretrain": "pretrain",
     "pull": "models",
     "models": "models",
     "doctor": "doctor",

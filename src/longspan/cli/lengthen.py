@@ -2,13 +2,12 @@
 
 import argparse
 import json
-import re
 from pathlib import Path
 from typing import Any
 
-from longspan.cli.options import MODEL, check_folder, count
+from longspan.cli.options import MODEL, check_folder, count, setting, settings
 from longspan.cli.parsing import Verb
-from longspan.errors import bad, missing
+from longspan.errors import missing
 
 SOURCES = MODEL
 LENGTHS = "tokens to read (default: 4096, with a decoder 16384, with rotary positions 4 times as many)"
@@ -53,7 +52,7 @@ def run(arguments: argparse.Namespace) -> int:
         return _list_options()
     if arguments.source is None:
         raise missing("SOURCE", SOURCES, "--options lists what each pattern takes.")
-    options: dict[str, Any] = {name: _value(text) for name, text in _pairs(arguments)}
+    options: dict[str, Any] = {name: setting(text) for name, text in _pairs(arguments)}
     if arguments.sif:
         options["sif_weights"] = "shipped"
     if arguments.out is not None:
@@ -80,24 +79,4 @@ def _list_options() -> int:
 def _pairs(arguments: argparse.Namespace) -> list[tuple[str, str]]:
     """The options of the pattern, by name."""
     pairs = [(name, getattr(arguments, name)) for name in ("radius", "block") if getattr(arguments, name)]
-    for text in arguments.set:
-        name, equals, value = text.partition("=")
-        if not equals:
-            raise bad("--set", "NAME=VALUE", text)
-        pairs.append((name.strip(), value.strip()))
-    return pairs
-
-
-def _value(text: str) -> int | float | str | bool | tuple[int, ...]:
-    """A whole number, several with commas between, a fraction, true or false, or a word.
-
-    >>> _value("256"), _value("1,2"), _value("7,"), _value("2.5"), _value("true"), _value("mean")
-    (256, (1, 2), (7,), 2.5, True, 'mean')
-    """
-    if text in ("true", "false"):
-        return text == "true"
-    try:
-        numbers = tuple(int(part) for part in text.split(",") if part.strip())
-    except ValueError:
-        return float(text) if re.fullmatch(r"\d{1,20}\.\d{1,20}", text, re.ASCII) else text
-    return numbers[0] if len(numbers) == 1 and "," not in text else numbers
+    return pairs + settings(arguments.set)

@@ -133,3 +133,29 @@ def check_model(name: str) -> Path:
     folder = resolve(name)
     detail(f"model {name}: {folder}")
     return folder
+
+
+def settings(texts: list[str]) -> list[tuple[str, str]]:
+    """What NAME=VALUE options say, by name."""
+    pairs = []
+    for text in texts:
+        name, equals, value = text.partition("=")
+        if not equals:
+            raise bad("--set", "NAME=VALUE", text)
+        pairs.append((name.strip(), value.strip()))
+    return pairs
+
+
+def setting(text: str) -> int | float | str | bool | tuple[int, ...]:
+    """A whole number, several with commas between, a fraction, true or false, or a word.
+
+    >>> setting("256"), setting("1,2"), setting("7,"), setting("2.5"), setting("true"), setting("mean")
+    (256, (1, 2), (7,), 2.5, True, 'mean')
+    """
+    if text in ("true", "false"):
+        return text == "true"
+    try:
+        numbers = tuple(int(part) for part in text.split(",") if part.strip())
+    except ValueError:
+        return float(text) if re.fullmatch(r"\d{1,20}\.\d{1,20}", text, re.ASCII) else text
+    return numbers[0] if len(numbers) == 1 and "," not in text else numbers

@@ -18,7 +18,7 @@ ROWS = 256
 def chunked_cross_entropy(
     x: Tensor,
     weight: Tensor,
-    bias: Tensor,
+    bias: Tensor | None,
     labels: Tensor,
     *,
     label_smoothing: float = 0.0,
@@ -27,18 +27,19 @@ def chunked_cross_entropy(
     """The mean (or "sum") cross entropy of the scores x W' + b (N, V) to the labels (N,); 0 where there are
     none.
 
-    Scores become their own gradient as soon as they are there, and that the gradients of x (N, C) and
-    `weight` (V, C), which wait for the backward pass: nothing is computed twice. The bias (V,) is not learnt.
+    Scores become their own gradient as soon as they are there, and that the gradients of x (N, C), `weight`
+    (V, C) and `bias` (V,), which wait for the backward pass: nothing is computed twice.
 
     >>> chunked_cross_entropy(torch.ones(3, 2), torch.zeros(5, 2), torch.zeros(5), torch.tensor([4, -100, 0]))
     tensor(1.6094)
     """
     mean = one_of("reduction", reduction, ("mean", "sum")) == "mean"
     weight = wide(weight)
+    bias = weight.new_zeros(len(weight)) if bias is None else bias.to(weight.dtype)
     with_grad = torch.is_grad_enabled()
     with torch.autocast(x.device.type, enabled=False):
         loss: Tensor = _ChunkedCrossEntropy.apply(  # type: ignore[no-untyped-call]
-            x.to(weight.dtype), weight, bias.to(weight.dtype), labels, label_smoothing, mean, with_grad
+            x.to(weight.dtype), weight, bias, labels, label_smoothing, mean, with_grad
         )
     return loss
 
@@ -60,8 +61,10 @@ class _ChunkedCrossEntropy(torch.autograd.Function):
         if mean:
             share = share / learnt.sum().clamp_min(1)
         labels = labels.masked_fill(~learnt, 0).unsqueeze(1)
-        of_x = torch.empty_like(x) if with_grad and ctx.needs_input_grad[0] else None
-        of_weight = torch.zeros_like(weight) if with_grad and ctx.needs_input_grad[1] else None
+        wanted = [with_grad and needed for needed in ctx.needs_input_grad[:3]]
+        of_x = torch.empty_like(x) if wanted[0] else None
+        of_weight = torch.zeros_like(weight) if wanted[1] else None
+        of_bias = torch.zeros_like(bias) if wanted[2] else None
         room, total = x.new_empty(min(ROWS, len(x)), len(weight)), x.new_zeros(())
         for start in range(0, len(x), ROWS):
             piece = slice(start, start + ROWS)
@@ -72,7 +75,9 @@ class _ChunkedCrossEntropy(torch.autograd.Function):
                 torch.mm(scores, weight, out=of_x[piece])
             if of_weight is not None:
                 of_weight.addmm_(scores.t(), rows)
-        ctx.save_for_backward(of_x, of_weight)
+            if of_bias is not None:
+                of_bias += scores.sum(0)
+        ctx.save_for_backward(of_x, of_weight, of_bias)
         return total
 
     @staticmethod
@@ -81,7 +86,7 @@ class _ChunkedCrossEntropy(torch.autograd.Function):
         gradients = ctx.saved_tensors
         if upstream != 1:  # most are 1, and a copy of the weight's gradient is large
             gradients = [None if gradient is None else gradient * upstream for gradient in gradients]
-        return (*gradients, None, None, None, None, None)
+        return (*gradients, None, None, None, None)
 
 
 def _turn_to_gradient(scores: Tensor, labels: Tensor, share: Tensor, smoothing: float) -> Tensor:

@@ -47,7 +47,11 @@ class MaskedLanguageHead(nn.Module):
         self.act = activation(act)
 
     def forward(self, x: Tensor, layout: Layout | Rows, token_types: Tensor | None = None) -> Tensor:
-        return linear(self.decoder, self.norm(linear(self.dense, x, then=self.act)))
+        return linear(self.decoder, self.states(x))
+
+    def states(self, x: Tensor) -> Tensor:
+        """What words are scored by."""
+        return self.norm(linear(self.dense, x, then=self.act))  # type: ignore[no-any-return]
 
 
 class WordHead(nn.Module):

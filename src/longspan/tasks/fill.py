@@ -11,8 +11,9 @@ from torch import Tensor
 from longspan.errors import InputError, bad, no_tensor, whole
 from longspan.families.backbone import Backbone
 from longspan.families.task_model import TaskModel
-from longspan.nn.chunked_cross_entropy import IGNORE_INDEX
-from longspan.nn.heads import MaskedLanguageHead
+from longspan.nn.chunked_cross_entropy import IGNORE_INDEX, chunked_cross_entropy
+from longspan.nn.heads import MaskedLanguageHead, WordHead
+from longspan.nn.linear import is_plain
 from longspan.pipeline import inputs
 from longspan.pipeline.documents import Document, Found
 from longspan.pipeline.inputs import Inputs
@@ -67,7 +68,17 @@ def _summed(model: TaskModel, batch: Batch, labels: Tensor) -> tuple[Tensor, Ten
     if labels.shape != batch.ids.shape:
         raise bad("labels", f"of shape {tuple(batch.ids.shape)} like the ids", tuple(labels.shape))
     rows = (labels != IGNORE_INDEX).nonzero().squeeze(1)
-    return cross_entropy(words(model, batch, rows), labels[rows])
+    return summed_loss(model, batch, hidden(model, batch)[rows], labels[rows]), torch.tensor(rows.numel())
+
+
+def summed_loss(model: TaskModel, batch: Batch, x: Tensor, labels: Tensor) -> Tensor:
+    """The summed cross-entropy of words at rows with these states (M, C); few logits are held at once."""
+    head = model.head
+    if isinstance(head, MaskedLanguageHead | WordHead) and is_plain(head.decoder):
+        states = head.states(x) if isinstance(head, MaskedLanguageHead) else x
+        decoder = head.decoder
+        return chunked_cross_entropy(states, decoder.weight, decoder.bias, labels, reduction="sum")
+    return cross_entropy(head(x, batch.layout), labels)[0]
 
 
 def with_masks(tokenizer: Tokenizer, taken: Inputs, prompt: str) -> list[Encoding]:

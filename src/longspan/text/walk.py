@@ -1,7 +1,7 @@
 """Folders to the files in them that can be read as documents."""
 
 import os
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Collection, Iterable, Iterator
 from pathlib import Path
 
 from longspan.errors import bad
@@ -19,14 +19,16 @@ def walk(
     *,
     hidden: bool = False,
     pictures: bool = False,
+    more: Collection[str] = (),
     skipped: Report | None = None,
     failed: Report | None = None,
 ) -> Iterator[Path]:
     """The files among `paths`, and the readable files in the folders among them, each once, sorted.
 
     In folders, hidden files, links to folders, binary files and unknown suffixes are skipped, and pictures if
-    not `pictures`; all but hidden ones are reported to `skipped(path, reason)`. Files and folders that cannot
-    be opened, and pipes and devices among `paths`, are reported to `failed`, or to `skipped` if that is None.
+    not `pictures`; all but hidden ones are reported to `skipped(path, reason)`. Files of `more` suffixes are
+    taken as they are. Files and folders that cannot be opened, and pipes and devices among `paths`, are
+    reported to `failed`, or to `skipped` if that is None.
     """
     if isinstance(paths, str | os.PathLike):
         raise bad("paths", "a list of paths", str(paths), "Put it into a list.")
@@ -39,7 +41,7 @@ def walk(
         if not root.is_dir() and not root.is_file():  # whoever opens it might wait forever
             fail(root, regular.SPECIAL)
             continue
-        for path in _inside(root, hidden, pictures, skip, fail) if root.is_dir() else (root,):
+        for path in _inside(root, hidden, pictures, more, skip, fail) if root.is_dir() else (root,):
             real = os.path.realpath(path)
             if real in seen:
                 skip(path, "it was found before under another name or path")
@@ -48,14 +50,17 @@ def walk(
                 yield path
 
 
-def _inside(folder: Path, hidden: bool, pictures: bool, skip: Report, fail: Report) -> Iterator[Path]:
+def _inside(
+    folder: Path, hidden: bool, pictures: bool, more: Collection[str], skip: Report, fail: Report
+) -> Iterator[Path]:
     """Depth first, without recursion: a deep tree must not fail."""
     waiting = [folder]
     while waiting:
         path = waiting.pop()
         if path is not folder and not path.is_dir():
             try:
-                reason = _reason(path, pictures)
+                taken = path.suffix.lower() in more and path.is_file()
+                reason = None if taken else _reason(path, pictures)
             except OSError as error:
                 fail(path, error.strerror or str(error))
                 continue

@@ -177,3 +177,22 @@ def test_scores_of_few_rows_stand_in_memory_at_once(monkeypatch: pytest.MonkeyPa
 def test_there_are_two_reductions() -> None:
     with pytest.raises(InputError, match="`reduction` must be one of mean, sum, but is 'none'"):
         chunked_cross_entropy(*given(3), reduction="none")
+
+
+@pytest.mark.parametrize("reduction", ["mean", "sum"])
+def test_a_bias_is_learnt_where_it_has_a_gradient(reduction: str) -> None:
+    x, weight, bias, labels = given(13)
+    bias.requires_grad_()
+    ours = chunked_cross_entropy(x, weight, bias, labels, reduction=reduction)
+    wanted = F.cross_entropy(F.linear(x, weight, bias), labels, reduction=reduction)
+    inputs = x, weight, bias
+    for mine, right in zip(
+        torch.autograd.grad(0.5 * ours, inputs), torch.autograd.grad(0.5 * wanted, inputs), strict=True
+    ):
+        torch.testing.assert_close(mine, right)
+
+
+def test_no_bias_is_a_bias_of_zeros() -> None:
+    x, weight, bias, labels = given(13)
+    ours = chunked_cross_entropy(x, weight, None, labels)
+    torch.testing.assert_close(ours, plain(x, weight, torch.zeros_like(bias), labels))

@@ -1,0 +1,1 @@
+"""Training data: documents to tokens on the disk, and the tokenizers that make them."""
