@@ -116,7 +116,9 @@ class LoraLinear(nn.Linear):
         thin = by_weight(seen.to(a.dtype), a, None)  # (N, in) -> (N, R)
         if torch.is_grad_enabled():
             y = by_weight(x, weight, bias)
-            return after(y + F.linear(thin, b).to(y.dtype), then, times, plus, into)
+            fits = y.dim() == 2 and y.dtype == b.dtype
+            y = torch.addmm(y, thin, b.t()) if fits else y + F.linear(thin, b).to(y.dtype)
+            return after(y, then, times, plus, into)
         alone = then is None and times is None
         change = by_weight(thin, b, None, plus=plus if alone else None)  # (N, R) -> (N, out)
         y = by_weight(x, weight, bias, into if alone else None, plus=change)
