@@ -46,7 +46,7 @@ def load(
     local_files_only: bool = False,
     trust_remote_code: bool = False,
     ignore_mismatched_sizes: bool = False,
-    adapter: str | None = None,
+    adapter: str | Path | None = None,
     **options: Unpack[ReadingOptions],
 ) -> Reader:
     """A Reader for a folder or a model of the Hugging Face hub, downloaded as data: none of its code is run.
@@ -55,8 +55,9 @@ def load(
     a folder if it exists, a name that `longspan models` lists, or a name on the hub, in this order. `task` is
     a verb of the Reader, or what Hugging Face calls it; None is what the model was made for. `labels` counts
     or names the classes of a new head; `tokenizer` is one, or its folder, if the model's folder has none.
-    precision="int8" makes the linear layers so, for reading on a CPU. `adapter` names the one that is merged
-    into the weights, where a file holds several. `options` are those of the Reader.
+    precision="int8" makes the linear layers so, for reading on a CPU. `adapter` is what is merged into the
+    weights: the folder of an adapter that peft or save_adapter() wrote, or the name of one, where the file of
+    the model holds several. `options` are those of the Reader.
     """
     Options().but(**options)  # a mistake is an error before anything is downloaded
     _check(precision, tokenizer)

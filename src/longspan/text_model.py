@@ -9,10 +9,13 @@ import torch
 from torch import Tensor
 
 from longspan import html
+from longspan.checkpoints.adapters import save_adapter
+from longspan.checkpoints.lora import LoraOptions, add_lora
 from longspan.checkpoints.save import CONFIG, GENERATION, PROMPTS, is_reader_file, write_model
 from longspan.errors import bad, one_of, whole
 from longspan.families.task_model import TaskModel
 from longspan.formats.atomic import as_json, replaced_files
+from longspan.nn.lora import merge_and_unload
 from longspan.nn.quantized import is_quantized
 from longspan.pipeline import inputs
 from longspan.pipeline.options import Options, ReadingOptions
@@ -177,6 +180,25 @@ class TextModel:
                 (fresh / PROMPTS).write_text(as_json(settings))
             if self.generation:
                 (fresh / GENERATION).write_text(as_json(self.generation))
+
+    def add_lora(self, **options: Unpack[LoraOptions]) -> tuple[str, ...]:
+        """Freeze the model and let changes of low rank be learned, by peft's options; the layers changed.
+
+        By default all linear layers of the backbone have one (r=8, lora_alpha=16), and the head is trained.
+        """
+        return add_lora(self.model, config=self.config, **options)
+
+    def save_adapter(self, folder: str | Path, *, base: str | None = None) -> None:
+        """Write what add_lora() lets be trained, so that longspan.load(..., adapter=) and peft can read it.
+
+        `base` is the name or folder of the model that it changes.
+        """
+        save_adapter(self.model, folder, base=base, config=self.config)
+
+    def merge_and_unload(self) -> Self:
+        """Make what add_lora() let be trained part of the weights, for good; the Reader itself."""
+        merge_and_unload(self.model)
+        return self
 
     def _repr_html_(self) -> str:
         config, how = self.model.config, pooling_of(self.model, None, None)

@@ -8,6 +8,7 @@ from typing import Any
 
 import torch
 
+from longspan.checkpoints.adapters import Adapter, adapter_folder, opened
 from longspan.checkpoints.labels import read_labels, read_problem
 from longspan.checkpoints.late_interaction import read_late_interaction
 from longspan.checkpoints.matching import DECODER, NoInit, assign, match_weights, put, settle, stored_dtype
@@ -61,17 +62,17 @@ def load_model(
     pooling: str | None = None,
     normalize: bool | None = None,
     ignore_mismatched_sizes: bool = False,
-    adapter: str | None = None,
+    adapter: str | Path | None = None,
     **where: Any,
 ) -> LoadedModel:
     """The model in a folder or on the hub, for the task it was made for or another, in evaluation mode.
 
     `dtype` None keeps what is stored; `pooling` and `normalize` shape the vectors of the task "encode";
-    `adapter` names the one that is merged, of a file that holds several; `where` goes to `hub.resolve`
-    (revision, cache_dir, token, local_files_only, trust_remote_code=False).
+    `adapter` names the one that is merged, of a file that holds several, or is the folder of one by peft;
+    `where` goes to `hub.resolve` (revision, cache_dir, token, local_files_only, trust_remote_code=False).
     """
-    folder = resolve(folder_or_name, **where)
-    with settled(folder):
+    folder, beside = resolve(folder_or_name, **where), adapter_folder(adapter)
+    with settled(folder), opened(beside) as lora:
         return _load(
             folder,
             task,
@@ -80,7 +81,8 @@ def load_model(
             pooling=pooling,
             normalize=normalize,
             ignore_mismatched_sizes=ignore_mismatched_sizes,
-            adapter=adapter,
+            adapter=None if beside else str(adapter) if adapter is not None else None,
+            lora=lora,
         )
 
 
@@ -94,6 +96,7 @@ def _load(
     normalize: bool | None,
     ignore_mismatched_sizes: bool,
     adapter: str | None,
+    lora: Adapter | None,
 ) -> LoadedModel:
     late = read_late_interaction(folder)
     modules = None if late else read_modules(folder)
@@ -126,9 +129,14 @@ def _load(
         table = _tied_as_stored(model, table, weights, raw, family)
     unused = () if own else family.unused_modules(family.class_name(config, job.architecture, raw))
     match = match_weights(model, table, weights, unused=unused)
+    if lora is not None:
+        lora.match(model, raw)
+        lora.cover(match, model)
     drawn = settle(match, place, ignore_mismatched_sizes=ignore_mismatched_sizes)
     stored = stored_dtype(match, weights, place)
     assign(model, match, drawn, weights, chosen_dtype or stored)
+    if lora is not None:
+        lora.merge(model)
     model.problem = read_problem(raw) if job.has_problem else None
     model.token_heads = read_token_heads(place, model.config.width)
     if isinstance(model.head, PoolingHead):
@@ -139,7 +147,7 @@ def _load(
         model=model.eval(),
         config=raw,
         report=match.report(table, weights),
-        notes=tuple(match.notes),
+        notes=(*match.notes, *(lora.notes if lora else ())),
         folder=place,
         labels=names,
         problem=model.problem,
@@ -151,7 +159,8 @@ def _merged(family: Family, raw: Raw, weights: Weights, adapter: str | None) -> 
     if family.merge is not None and not is_own(raw):
         return family.merge(raw, weights, adapter)
     if adapter is not None:
-        raise bad("adapter", f"None for {family.name}", adapter, "Its files hold no adapters.")
+        repair = "Files of its kind hold no adapters, and there is no such folder."
+        raise bad("adapter", f"None for {family.name}, or the folder of an adapter", adapter, repair)
     return weights
 
 

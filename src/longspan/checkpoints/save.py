@@ -22,6 +22,7 @@ from longspan.families.task_model import TaskModel
 from longspan.formats.atomic import as_json, replaced_files
 from longspan.formats.weights import SHARD_BYTES, is_weights, save_weights
 from longspan.nn.heads import PoolingHead
+from longspan.nn.lora import lora_layers
 from longspan.nn.quantized import is_quantized
 from longspan.tasks.registry import task_of
 from longspan.text.tokenizer import is_tokenizer_file
@@ -73,6 +74,9 @@ def write_model(
     if is_quantized(model):
         repair = "Save it without precision='int8'."
         raise bad("model", "of floating-point weights to be saved", "int8", repair)
+    if lora_layers(model):
+        repair = "merge_and_unload(model) makes it part of the weights; save_adapter() writes it alone."
+        raise bad("model", "without an adapter to be saved", "with one", repair)
     if not isinstance(model, TaskModel):
         model = TaskModel(model, PoolingHead(model.config.encoder.width), BARE)
     raw, ending = dict(extra or {}), model.architecture

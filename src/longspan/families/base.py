@@ -105,6 +105,11 @@ class Family:
         first = f"{other.replace('#', '0')}.weight"
         if not other or not any(name.endswith(first) for name in present):
             return self
+        return self.as_modules
+
+    @property
+    def as_modules(self) -> "Family":
+        """The family by the names of transformers' own modules."""
         backbone = {name: theirs for name, theirs in self.other_names.items() if not name.startswith("head.")}
         heads = {
             ending: {ours: self.other_names.get(f"head.{ours}", (disk,))[0] for ours, disk in head.items()}

@@ -61,6 +61,8 @@ class TaskModel(Habits):
         "How Hugging Face's classes for it end: ForSequenceClassification, ...; Model for the backbone alone."
         self.spare: dict[str, Tensor] = {}
         "Tensors of the checkpoint that the task does not use, kept for saving."
+        self.saved_whole: tuple[str, ...] = ()
+        "Parameters that are trained beside an adapter, and stand in its file as they are."
         self.token_heads = TokenHeads()
         "What the checkpoint has beside the model for each token."
 

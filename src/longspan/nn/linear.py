@@ -48,6 +48,13 @@ class Fused(Protocol):
     ) -> Tensor: ...
 
 
+@runtime_checkable
+class Readable(Protocol):
+    """A layer that says itself what its weights are."""
+
+    def matrix(self) -> tuple[Tensor, Tensor | None]: ...
+
+
 ALL = slice(None)
 
 
@@ -74,19 +81,33 @@ def linear(
         bias: Tensor | None = layer.bias
         if rows is not ALL:
             weight, bias = weight[rows], None if bias is None else bias[rows]
-        weight, bias = wide(weight), None if bias is None else wide(bias)
-        if not torch.is_grad_enabled() and native(x, weight) is not None:
-            return natively(x, weight, bias, into=into, then=then, times=times, plus=plus)
-        if into is None or times is not None or weight.dtype != x.dtype:
-            y = F.linear(wide(x), weight, bias).to(x.dtype)
-        elif bias is None:
-            y = torch.mm(x, weight.t(), out=into)
-        else:
-            y = torch.addmm(bias, x, weight.t(), out=into)
-        return after(y, then, times, plus, into)
+        return by_weight(x, weight, bias, into, then=then, times=times, plus=plus)
     if isinstance(layer, Fused):
         return layer.fused(x, into, rows, then=then, times=times, plus=plus)
     return after(layer(x)[..., rows], then, times, plus, into)
+
+
+def by_weight(
+    x: Tensor,
+    weight: Tensor,
+    bias: Tensor | None,
+    into: Tensor | None = None,
+    *,
+    then: Activation | None = None,
+    times: Tensor | None = None,
+    plus: Tensor | None = None,
+) -> Tensor:
+    """then(x W' + b) * times + plus; x (N, in), W (out, in)."""
+    weight, bias = wide(weight), None if bias is None else wide(bias)
+    if not torch.is_grad_enabled() and native(x, weight) is not None:
+        return natively(x, weight, bias, into=into, then=then, times=times, plus=plus)
+    if into is None or times is not None or weight.dtype != x.dtype:
+        y = F.linear(wide(x), weight, bias).to(x.dtype)
+    elif bias is None:
+        y = torch.mm(x, weight.t(), out=into)
+    else:
+        y = torch.addmm(bias, x, weight.t(), out=into)
+    return after(y, then, times, plus, into)
 
 
 def matrix(layer: nn.Module, like: Tensor) -> tuple[Tensor, Tensor | None]:
@@ -97,6 +118,8 @@ def matrix(layer: nn.Module, like: Tensor) -> tuple[Tensor, Tensor | None]:
     if is_plain(layer):
         assert isinstance(layer, nn.Linear)
         return layer.weight, layer.bias
+    if isinstance(layer, Readable):
+        return layer.matrix()
     inputs = like.shape[-1]
     bias = layer(like.new_zeros(1, inputs))  # (1, out)
     columns = layer(torch.eye(inputs, dtype=like.dtype, device=like.device)) - bias  # (in, out)

@@ -10,6 +10,7 @@ from longspan import native
 from longspan.errors import BackendError, bad
 from longspan.nn.activations import Activation
 from longspan.nn.linear import ALL, after, natively, wide
+from longspan.nn.lora import LoraLinear
 from longspan.nn.rows import ROWS
 
 STEPS = 64
@@ -120,6 +121,8 @@ def quantize(model: nn.Module) -> nn.Module:
         for path in getattr(layer, "int8_paths", ()):
             owner, _, name = path.rpartition(".")
             linear = layer.get_submodule(path)
+            if isinstance(linear, LoraLinear):
+                raise bad("model", "without an adapter", "with one", "merge_and_unload(model) first.")
             if isinstance(linear, nn.Linear):
                 if linear.weight.device.type != "cpu":
                     raise bad("device", "the CPU for int8", str(linear.weight.device), "Load it there.")

@@ -182,7 +182,7 @@ class LongformerAttention(nn.Module):
         """
         projections = self.global_query, self.global_key, self.global_value
         if rows.few is None and rows.many is None:
-            weights = [weight for projection in projections for weight in projection.parameters()]
+            weights = [one for layer in projections for one in layer.parameters() if one.requires_grad]
             return Unused.apply(context, *weights) if torch.is_grad_enabled() else context  # type: ignore[no-untyped-call]
         return GlobalProjections(*projections, self.heads, self).write(context, x, rows, biases)
 
