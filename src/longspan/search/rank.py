@@ -175,7 +175,7 @@ def _by_tokens(
 
 def token_products(view: "View", vectors: "QueryVectors", place: IntArray) -> tuple[FloatArray, FloatArray]:
     """The cosines (n, Q) of some tokens of the index with those of the query, and how much each counts."""
-    from longspan.search.late_interaction import max_sim
+    from longspan.nn.max_sim import max_sim
     from longspan.search.token_codes import unpack
 
     codes, scales, worth = unpack(view.tokens[place], view.vectors.shape[1])

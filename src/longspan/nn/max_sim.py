@@ -1,4 +1,4 @@
-"""Late interaction: each token of a query is compared with every token of a passage (ColBERT's MaxSim)."""
+"""MaxSim: each token of a query is compared with every token of a passage (ColBERT, section 3.3)."""
 
 from typing import TypeAlias
 
@@ -14,31 +14,20 @@ WIDEST = 1 << 16
 """Elements of a token, so that sums of products fit into 32 bits."""
 
 
-def quantize(x: FloatArray) -> tuple[Bytes, Vector]:
-    """(N, C) -> (N, C) int8 from -127 to 127 and (N,) float32 scales: x is nearly int8 * scale.
-
-    >>> tokens, scales = quantize(np.array([[0.5, -1.0], [0.0, 0.0]]))
-    >>> tokens.tolist(), (scales * 127).tolist()
-    ([[64, -127], [0, 0]], [1.0, 0.0])
-    """
-    largest = np.abs(x).max(axis=1, initial=0.0).astype(np.float32)
-    if not np.isfinite(largest).all():
-        raise bad("x", "finite", float(largest.max()))
-    steps = np.divide(127, largest, out=np.zeros_like(largest), where=largest > 1e-30)
-    return np.rint(x * steps[:, None]).astype(np.int8), largest / np.float32(127)
-
-
-def max_sim(queries: FloatArray, tokens: Bytes, scales: Vector, starts: IntArray, ends: IntArray) -> Matrix:
+def max_sim(
+    queries: FloatArray, tokens: Bytes | Matrix, scales: Vector | None, starts: IntArray, ends: IntArray
+) -> Matrix:
     """(P, Q): for passage p and query token i the largest product of queries[i] with a token of the passage.
 
-    queries: (Q, C); tokens: (N, C) int8 and scales: (N,) float32 as `quantize` gives them, mapped files too;
-    passage p is tokens starts[p] to ends[p], and -inf where there are none. The native core quantizes queries
-    as well: an error of at most scale · (sum of |token|) · max |query| / 254, about as large as the tokens'
-    own. Its results have the same bits on every CPU and with any number of threads.
+    queries: (Q, C); passage p is tokens starts[p] to ends[p], and -inf where there are none. tokens: (N, C)
+    float32, computed in float32, NaN where a product is not finite; or int8 with scales: (N,) float32 as
+    `quantize` gives them. Mapped files, too. Of int8 tokens the native core quantizes queries as well: an
+    error of at most scale · (sum of |token|) · max |query| / 254, about as large as the tokens' own, and the
+    same bits on every CPU. The number of threads never changes a bit.
 
-    >>> tokens, scales = quantize(np.array([[1.0, 0.0], [0.0, 1.0], [0.6, 0.8]]))
+    >>> tokens = np.array([[1.0, 0.0], [0.0, 1.0], [0.6, 0.8]], np.float32)
     >>> starts, ends = np.array([0, 1, 3]), np.array([2, 3, 3])
-    >>> maxima = max_sim(np.array([[1.0, 0.0], [0.0, 2.0]]), tokens, scales, starts, ends)
+    >>> maxima = max_sim(np.array([[1.0, 0.0], [0.0, 2.0]]), tokens, None, starts, ends)
     >>> np.rint(maxima * 10).tolist()
     [[10.0, 20.0], [6.0, 20.0], [-inf, -inf]]
     """
@@ -52,11 +41,14 @@ def max_sim(queries: FloatArray, tokens: Bytes, scales: Vector, starts: IntArray
     return maxima
 
 
-def _check(queries: Matrix, tokens: Bytes, scales: Vector, starts: IntArray, ends: IntArray) -> None:
+def _check(
+    queries: Matrix, tokens: Bytes | Matrix, scales: Vector | None, starts: IntArray, ends: IntArray
+) -> None:
     """Refuse what would lead the kernel outside of its arrays."""
-    if tokens.dtype != np.int8 or tokens.ndim != 2 or not tokens.flags.c_contiguous:
-        raise bad("tokens", "a contiguous (N, C) array of int8", f"{tokens.dtype} {tokens.shape}")
-    if scales.dtype != np.float32 or scales.shape != tokens.shape[:1] or not scales.flags.c_contiguous:
+    kind = np.dtype(np.float32 if scales is None else np.int8)
+    if tokens.dtype != kind or tokens.ndim != 2 or not tokens.flags.c_contiguous:
+        raise bad("tokens", f"a contiguous (N, C) array of {kind}", f"{tokens.dtype} {tokens.shape}")
+    if scales is not None and not _is_list(scales, len(tokens)):
         raise bad("scales", f"{len(tokens)} contiguous float32", f"{scales.dtype} {scales.shape}")
     if not 1 <= tokens.shape[1] <= WIDEST:
         raise bad("tokens", f"1 to {WIDEST} wide", tokens.shape[1])
@@ -70,12 +62,24 @@ def _check(queries: Matrix, tokens: Bytes, scales: Vector, starts: IntArray, end
             raise bad(name, f"from 0 to the number of tokens, {len(tokens)}", int(worst))
 
 
+def _is_list(scales: Vector, count: int) -> bool:
+    return scales.dtype == np.float32 and scales.shape == (count,) and scales.flags.c_contiguous
+
+
 def _portable(
-    queries: Matrix, tokens: Bytes, scales: Vector, starts: IntArray, ends: IntArray, maxima: Matrix
+    queries: Matrix,
+    tokens: Bytes | Matrix,
+    scales: Vector | None,
+    starts: IntArray,
+    ends: IntArray,
+    maxima: Matrix,
 ) -> Matrix:
     """The same without the native core."""
     for out, start, end in zip(maxima, starts, ends, strict=True):
-        rows = tokens[start:end].astype(np.float32)
-        products = rows @ queries.T * scales[start:end, None]  # (n, C) -> (n, Q)
+        products = tokens[start:end].astype(np.float32) @ queries.T  # (n, C) -> (n, Q)
+        if scales is None:
+            products[~np.isfinite(products)] = np.nan
+        else:
+            products *= scales[start:end, None]
         products.max(axis=0, initial=-np.inf, out=out)
     return maxima
