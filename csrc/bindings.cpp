@@ -130,9 +130,9 @@ void rotate(const std::array<int64_t, 3>& at, const std::array<int64_t, 5>& n, d
     succeed(ls_rotate(&rotation, target.c_str()), target);
 }
 
-// Addresses of tokens, scales, queries, starts, ends and maxima; then the width, and how many queries and passages there are.
+// Addresses of tokens, scales (0: tokens are floats), queries, starts, ends and maxima; then the width, and how many queries and passages there are.
 void max_sim(const std::array<int64_t, 6>& at, const std::array<int64_t, 3>& n, int threads, const std::string& target) {
-    ls_max_sim_problem p = {pointer<const int8_t>(at[0]), pointer<const float>(at[1]), pointer<const float>(at[2]),
+    ls_max_sim_problem p = {pointer<const void>(at[0]), pointer<const float>(at[1]), pointer<const float>(at[2]),
                             pointer<const int64_t>(at[3]), pointer<const int64_t>(at[4]), pointer<float>(at[5]),
                             n[0], n[1], n[2], threads};
     succeed(ls_max_sim(&p, target.c_str()), target);

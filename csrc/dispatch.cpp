@@ -7,6 +7,7 @@
 #include <iterator>
 #include <memory>
 #include <new>
+#include <optional>
 #include <vector>
 
 #include "cpu.h"
@@ -358,8 +359,9 @@ int ls_max_sim(const ls_max_sim_problem* problem, const char* name) {
     const Choice* choice = find(name);
     if (!choice || !choice->supported()) return 2;
     if (problem->queries == 0 || problem->passages == 0) return 0;
-    const Queries queries(*problem);
-    ls_max_sim_job job = {problem, queries.bytes.data(), queries.steps.data(), ls_cpu_feature("avx512vnni") != 0, 0};
+    ls_max_sim_job job = {problem, problem->query, nullptr, ls_cpu_feature("avx512vnni") != 0, 0};
+    std::optional<Queries> queries;
+    if (problem->scales) queries.emplace(*problem), job.queries = queries->bytes.data(), job.steps = queries->steps.data();
     const int64_t bytes = choice->target->max_sim_scratch(&job);
     on_threads(int(std::max<int64_t>(1, std::min<int64_t>(problem->threads, problem->passages))), [&] {
         FlushDenormals guard;

@@ -109,8 +109,8 @@ struct ls_rotation_job {
 
 struct ls_max_sim_job {
     const ls_max_sim_problem* problem;
-    const int8_t* bytes;  // (queries, width): the queries in steps
-    const float* steps;   // (queries): the size of a step
+    const void* queries;  // (queries, width): in steps as int8, or floats as they are
+    const float* steps;   // (queries): the size of a step; null for floats
     bool vnni;            // the CPU has AVX-512 VNNI
     int64_t next;         // first passage nobody has taken yet
 };

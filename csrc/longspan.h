@@ -6,7 +6,7 @@
 
 extern "C" {
 
-enum { LS_ABI = 9, LS_TILE = 64, LS_MAX_DIM = 1024 };
+enum { LS_ABI = 10, LS_TILE = 64, LS_MAX_DIM = 1024 };
 enum ls_dtype { LS_F32 = 0, LS_BF16 = 1, LS_F16 = 2 };
 
 // A (rows, heads, dim) tensor; strides count elements and may be anything.
@@ -92,10 +92,11 @@ typedef struct {
 } ls_rotation;
 
 // For each passage p and query i the largest product of the query with a token of rows starts[p] .. ends[p]; -inf without rows.
-// A token is its int8 row times its scale. All arrays are contiguous.
+// A token is its int8 row times its scale; without scales it is a row of floats, and a maximum is NaN if any product is not finite.
+// All arrays are contiguous.
 typedef struct {
-    const int8_t* tokens;          // (rows, width)
-    const float* scales;           // (rows)
+    const void* tokens;            // (rows, width) int8, or float
+    const float* scales;           // (rows), or null
     const float* query;            // (queries, width)
     const int64_t *starts, *ends;  // (passages)
     float* maxima;                 // (passages, queries)

@@ -15,7 +15,7 @@ from torch import Tensor
 from longspan.errors import InputError, bad
 from longspan.shapes import Matrix
 
-ABI = 9
+ABI = 10
 LARGEST_HEAD = 1024
 SOFTCAPS = 1e-20, 1e20
 """What can be divided by and multiplied with in float32."""
@@ -192,8 +192,8 @@ def is_traced() -> bool:
 
 def max_sim(
     queries: Matrix,
-    tokens: npt.NDArray[np.int8],
-    scales: npt.NDArray[np.float32],
+    tokens: npt.NDArray[np.int8] | Matrix,
+    scales: npt.NDArray[np.float32] | None,
     starts: npt.NDArray[np.int64],
     ends: npt.NDArray[np.int64],
     *,
@@ -201,9 +201,11 @@ def max_sim(
 ) -> None:
     """into[p, i] = the largest product of query i with tokens starts[p] to ends[p]; -inf if there are none.
 
-    Contiguous arrays; the caller has checked shapes, dtypes and that 0 <= starts, ends <= len(tokens).
+    Without scales tokens are float32. Contiguous arrays; the caller has checked shapes, dtypes and that
+    0 <= starts, ends <= len(tokens).
     """
-    addresses = [x.ctypes.data for x in (tokens, scales, queries, starts, ends, into)]
+    arrays = (tokens, scales, queries, starts, ends, into)
+    addresses = [0 if x is None else x.ctypes.data for x in arrays]
     sizes = [tokens.shape[1], len(queries), len(starts)]
     load().max_sim(addresses, sizes, torch.get_num_threads(), _target.get())
 

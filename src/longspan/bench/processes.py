@@ -16,6 +16,9 @@ from longspan.bench.measure import Missing, Round, Run, Sgemm, Turn, conditions,
 from longspan.bench.memory import CLEAR, in_use, warm_up
 from longspan.bench.progress import step
 
+PATIENCE = 5.0
+"""Seconds that a worker has to end by itself."""
+
 
 class Job(Protocol):
     """What a worker builds from plain data."""
@@ -50,7 +53,7 @@ def variables(environment: Mapping[str, str]) -> Iterator[None]:
 
 @contextmanager
 def worker(job: Job) -> Iterator["Worker"]:
-    """A process that builds the job, ended with the block."""
+    """A process that builds the job and ends with the block: by itself, unless that fails."""
     spawn = get_context("spawn")
     ours, theirs = spawn.Pipe()
     process = spawn.Process(target=serve, args=(job, torch.get_num_threads(), theirs), daemon=True)
@@ -59,6 +62,8 @@ def worker(job: Job) -> Iterator["Worker"]:
     theirs.close()
     try:
         yield Worker(process, ours)
+        ours.close()  # which ends a worker that waits; killed, it would leave the semaphores of its libraries
+        process.join(PATIENCE)
     finally:
         process.kill()
         process.join()
@@ -111,11 +116,20 @@ def serve(job: Job, threads: int, pipe: Any) -> None:
             with conditions(run):
                 run.call()
         pipe.send(None)
-        while True:
-            pipe.recv()
+        while _is_asked(pipe):
             pipe.send(measured(run, sgemm, built))
     except Exception as error:
-        pipe.send(error if isinstance(error, Missing) else Missing(f"{type(error).__name__}: {error}"))
+        with suppress(OSError):  # nobody waits for it any more
+            pipe.send(error if isinstance(error, Missing) else Missing(f"{type(error).__name__}: {error}"))
+
+
+def _is_asked(pipe: Any) -> bool:
+    """Whether there is another request; False when the other end is closed."""
+    try:
+        pipe.recv()
+    except EOFError:
+        return False
+    return True
 
 
 def measured(run: Run, sgemm: Sgemm, built: int) -> Turn:

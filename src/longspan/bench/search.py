@@ -29,6 +29,7 @@ from longspan.native import targets
 from longspan.search.compaction import compact
 from longspan.search.index import TOKENS as TOKEN_KINDS
 from longspan.search.index import Index
+from longspan.search.own_model import OwnModel
 from longspan.search.records import Entry, File, Row, Tables
 from longspan.search.store import Store
 from longspan.search.token_codes import pack
@@ -185,7 +186,7 @@ def asking(text: str, passages: int, folder: Path, reader: "Reader") -> Case:
             store.put_files([File(folder / name, 1, 1, ids[name.encode()])])
             store.put_vectors([(replace(entry, n_tokens=int(ends[-1])), tables) for entry in store.pending()])
     compact(store)
-    index = Index(store, reader)
+    index = Index(store, OwnModel(store.db, reader))
     queries = itertools.cycle([" ".join(draw.sample(words, 6)) for _ in range(64)])
 
     def ask(mode: str) -> Run:

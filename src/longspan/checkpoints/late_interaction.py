@@ -6,11 +6,11 @@ from typing import Any, NamedTuple
 
 from longspan.checkpoints.sentence_transformers import LIMITS, MODULES
 from longspan.errors import bad, refused
-from longspan.families.base import stated_class
+from longspan.families.base import OWN_CLASS, stated_class
 from longspan.formats.files import inside, parse_json, read_json
 from longspan.formats.part import Part
 from longspan.formats.weights import Weights, open_weights
-from longspan.tasks.late_interaction import FIELD, Settings
+from longspan.tasks.late_interaction import FIELD, LATE_INTERACTION, Settings
 
 STATED, METADATA, ORIGINAL = "config_sentence_transformers.json", "artifact.metadata", "HF_ColBERT"
 OURS, THEIRS = "out.weight", "linear.weight"
@@ -24,6 +24,10 @@ _MATRIX: Fields = {
     "module_input_name": (None, "token_embeddings"),
 }
 _SKIPS: Fields = {"skiplist_tasks": (None, ["document"]), "keep_only_token_ids": (None,)}
+
+
+CLASS = OWN_CLASS + LATE_INTERACTION.architecture
+"""The class that files of our own type state."""
 
 
 class LateInteraction(NamedTuple):
@@ -64,6 +68,14 @@ def read_late_interaction(folder: Path) -> LateInteraction | None:
     if stated.get("mask_punctuation", True) is False:
         settings["skiplist_words"] = []
     return LateInteraction(_checked(settings), None)
+
+
+def is_late_interaction(folder: Path) -> bool:
+    """Whether a folder holds such a model, of any of these kinds or of our own."""
+    if read_late_interaction(folder) is not None:
+        return True
+    path = folder / "config.json"
+    return path.is_file() and read_json(inside(folder, "config.json")).get("architectures") == [CLASS]
 
 
 def _of_modules(folder: Path) -> LateInteraction | None:

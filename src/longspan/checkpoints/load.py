@@ -10,7 +10,7 @@ import torch
 
 from longspan.checkpoints.adapters import Adapter, adapter_folder, opened
 from longspan.checkpoints.labels import read_labels, read_problem
-from longspan.checkpoints.late_interaction import read_late_interaction
+from longspan.checkpoints.late_interaction import CLASS, read_late_interaction
 from longspan.checkpoints.matching import DECODER, NoInit, assign, match_weights, put, settle, stored_dtype
 from longspan.checkpoints.report import LoadReport
 from longspan.checkpoints.sentence_transformers import Modules, read_modules, read_projections
@@ -103,7 +103,8 @@ def _load(
     place = modules.transformer if modules else folder
     raw = read_raw(place)
     if late:
-        raw = {**raw, FIELD: late.settings, "architectures": [OWN_CLASS + LATE_INTERACTION.architecture]}
+        raw = {**raw, FIELD: late.settings, "architectures": [CLASS]}
+    if raw.get("architectures") == [CLASS]:
         task = _late_task(task)
     family, config = read_config(raw)
     job = _task(task, family, raw, modules)
@@ -182,7 +183,7 @@ def _task(name: str | None, family: Family, raw: Raw, modules: Modules | None) -
 def _late_task(name: str | None) -> str:
     """The only task of a model of late interaction, whose other states mean nothing."""
     if name is not None and task_named(name) is not LATE_INTERACTION:
-        repair = "It compares tokens: use rank(), or search with --rerank."
+        repair = "It compares tokens: use rank(), or search an index."
         raise bad("task", f"{LATE_INTERACTION.name} for this model", name, repair)
     return LATE_INTERACTION.name
 

@@ -42,7 +42,8 @@ def show(folder: Path, as_json: bool) -> int:
         return 0
     counts = f"{counted(state.files, 'file')}, {counted(state.passages, 'passage')}"
     print(f"{printable(str(folder))}: {counts}, {int(100 * state.read)}% read by the model")
-    print(f"model: {printable(state.model or 'none yet')}")
+    adapter = f", adapter {state.adapter}" if state.adapter else ""
+    print(f"model: {printable((state.model or 'none yet') + adapter)}")
     kinds = ", ".join(f"{name} {size(count)}" for name, count in sizes.items())
     print(f"space: {kinds}; all {size(state.bytes)}")
     for record in records:

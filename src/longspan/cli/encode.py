@@ -8,7 +8,15 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from longspan.cli.inputs import DOCUMENTS, Failures, files, report_failures, text_of
-from longspan.cli.options import add_limits, add_model, add_ocr, check_file, check_model, limits_of
+from longspan.cli.options import (
+    add_adapter,
+    add_limits,
+    add_model,
+    add_ocr,
+    check_file,
+    check_model,
+    limits_of,
+)
 from longspan.cli.parsing import Verb
 
 if TYPE_CHECKING:
@@ -29,6 +37,7 @@ def add_to(verbs: "argparse._SubParsersAction[Verb]") -> None:
     verb.add_argument("paths", nargs="+", metavar="FILE", help=DOCUMENTS)
     verb.add_argument("--out", type=Path, required=True, metavar="FILE.npy", help="the vectors, (files, C)")
     add_model(verb)
+    add_adapter(verb)
     verb.add_argument("--json", action="store_true", help="print JSON")
     add_ocr(verb)
     add_limits(verb, at_once=True)
@@ -45,7 +54,8 @@ def run(arguments: argparse.Namespace) -> int:
     failed: Failures = []
     arguments.out, limits = check_file("--out", arguments.out), limits_of(arguments, at_once=True)
     paths = files(arguments.paths, failed, ocr=arguments.ocr)
-    reader = load(check_model(arguments.model), task="encode", overflow="window")
+    folder = check_model(arguments.model)
+    reader = load(folder, task="encode", overflow="window", adapter=arguments.adapter)
     read = {str(path): text_of(path, failed, limits, ocr=arguments.ocr) for path in paths}
     texts = {name: text for name, text in read.items() if text is not None}
     details = reader.encode_with_details(

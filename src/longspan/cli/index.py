@@ -4,7 +4,7 @@ import argparse
 from pathlib import Path
 from typing import TYPE_CHECKING, cast
 
-from longspan.cli.options import MODEL, add_limits, check_model
+from longspan.cli.options import MODEL, add_adapter, add_limits, check_model
 from longspan.cli.parsing import Verb
 from longspan.cli.terminal import say
 from longspan.cli.updating import agreed, confirm, fill, opened, tell, tell_report
@@ -66,6 +66,7 @@ def add_common(verb: argparse.ArgumentParser) -> None:
     """Declare the options that `index` and `search` share."""
     verb.add_argument("--index", metavar="NAME|DIR", help="another index than the default one")
     verb.add_argument("--model", metavar="MODEL", help=f"{MODEL} (default: the built-in model)")
+    add_adapter(verb)
     verb.add_argument("--json", action="store_true", help="print JSON")
     add_limits(verb)
 
@@ -78,7 +79,7 @@ def run(arguments: argparse.Namespace) -> int:
 
     if arguments.watch is not None:
         whole("--watch", arguments.watch, 1)
-    folder = place(arguments.index, arguments.model)
+    folder = place(arguments.index, arguments.model, arguments.adapter)
     if arguments.list:
         return catalog.show_all(arguments.json)
     check_paths(arguments.paths)

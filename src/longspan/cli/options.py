@@ -22,6 +22,12 @@ def add_model(verb: argparse.ArgumentParser) -> None:
     verb.add_argument("--model", metavar="MODEL", default="default", help=help_)
 
 
+def add_adapter(verb: argparse.ArgumentParser) -> None:
+    """Declare --adapter."""
+    help_ = "the one that is merged into the model, where its files hold several"
+    verb.add_argument("--adapter", metavar="NAME", help=help_)
+
+
 def add_ocr(verb: argparse.ArgumentParser) -> None:
     """Declare --ocr."""
     verb.add_argument("--ocr", action="store_true", help="read scanned pages and pictures by tesseract")

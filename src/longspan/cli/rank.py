@@ -4,7 +4,7 @@ import argparse
 import json
 
 from longspan.cli.inputs import DOCUMENTS, Failures, files, report_failures, text_of
-from longspan.cli.options import MODEL, add_limits, add_ocr, check_model, count, limits_of
+from longspan.cli.options import MODEL, add_adapter, add_limits, add_ocr, check_model, count, limits_of
 from longspan.cli.parsing import Verb
 from longspan.errors import missing
 
@@ -22,6 +22,7 @@ def add_to(verbs: "argparse._SubParsersAction[Verb]") -> None:
     verb.add_argument("query", metavar="QUERY", help="a question, a sentence or some words")
     verb.add_argument("paths", nargs="+", metavar="FILE", help=DOCUMENTS)
     verb.add_argument("--model", metavar="MODEL", help=f"a re-ranker: {MODEL}")
+    add_adapter(verb)
     verb.add_argument("--top", type=count, metavar="N", help="documents to show (default: all)")
     verb.add_argument("--json", action="store_true", help="print JSON")
     add_ocr(verb)
@@ -39,7 +40,7 @@ def run(arguments: argparse.Namespace) -> int:
         raise missing("--model", "a re-ranker", repair)
     failed: Failures = []
     paths, limits = files(arguments.paths, failed, ocr=arguments.ocr), limits_of(arguments, at_once=True)
-    reader = load_reranker(check_model(arguments.model))
+    reader = load_reranker(check_model(arguments.model), arguments.adapter)
     read = {str(path): text_of(path, failed, limits, ocr=arguments.ocr) for path in paths}
     texts = {name: text for name, text in read.items() if text is not None}
     names, shown = list(texts), False if arguments.quiet else None

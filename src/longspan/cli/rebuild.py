@@ -11,7 +11,7 @@ KEPT = "The old index is kept."
 
 
 def rebuild(folder: Path, arguments: argparse.Namespace) -> int:
-    """Read everything again, with the model and what is kept of tokens as before unless the options say."""
+    """Read everything again, with the model, its adapter and the kind of tokens as before unless told."""
     from longspan.search.library import model_name
     from longspan.search.rebuild import known, rebuilding
     from longspan.search.update import is_gone, listed
@@ -28,11 +28,12 @@ def rebuild(folder: Path, arguments: argparse.Namespace) -> int:
     confirm(gone, len(old.files), arguments, KEPT)
     arguments.yes = arguments.yes or 2 * len(gone) > len(old.files)  # asked once
     model, tokens = model_name(arguments.model) or old.model, arguments.tokens or old.tokens
-    with rebuilding(folder, model, tokens=tokens) as index:
+    adapter = arguments.adapter or (old.adapter if model == old.model else None)
+    with rebuilding(folder, model, tokens=tokens, adapter=adapter) as index:
         report = fill(index, roots, arguments)
         present = {*index.files}
         confirm([file for file in old.files if file not in present], len(old.files), arguments, KEPT)
-    with opened(folder, argparse.Namespace(model=arguments.model)) as index:
+    with opened(folder, argparse.Namespace(model=arguments.model, adapter=adapter)) as index:
         return tell_report(index, report, arguments)
 
 

@@ -95,13 +95,14 @@ def run(arguments: argparse.Namespace) -> int:
         return _search_input(arguments)
     request, lines = _request(arguments)
     problems = 3 if any(line.problem for line in lines) else 0
-    folder, model = place(arguments.index, arguments.model), model_name(arguments.model)
+    model, adapter = model_name(arguments.model), arguments.adapter
+    folder = place(arguments.index, arguments.model, adapter)
     check_paths(request.paths)
     if not request.paths and not exists(folder):
         raise empty(folder)
     tell_new(folder, arguments)
     if arguments.keep:
-        reply = keep.ask(keep.identity(folder, model), request, arguments.keep)
+        reply = keep.ask(keep.identity(folder, model, adapter), request, arguments.keep)
         if reply is not None:
             return _finish(reply, lines, arguments, problems)
     from longspan.search.request import check
@@ -116,7 +117,7 @@ def run(arguments: argparse.Namespace) -> int:
         reply, status = _search(index, request, limits_of(arguments))
     status = _finish(reply, lines, arguments, status or problems)
     if arguments.keep:
-        keep.start(folder, model, arguments.keep)
+        keep.start(folder, model, arguments.keep, adapter)
     return status
 
 

@@ -24,7 +24,8 @@ def opened(folder: Path, arguments: argparse.Namespace) -> "Index":
     from longspan.search.index import Index
     from longspan.search.library import model_name
 
-    return Index.open(folder, model_name(arguments.model), tokens=getattr(arguments, "tokens", None))
+    tokens = getattr(arguments, "tokens", None)
+    return Index.open(folder, model_name(arguments.model), tokens=tokens, adapter=arguments.adapter)
 
 
 def fill(index: "Index", roots: list[Path], arguments: argparse.Namespace) -> "Report":

@@ -65,11 +65,16 @@ class Results(NamedTuple, Generic[T]):
 
 
 def run(
-    model: TaskModel, documents: Sequence[Document], options: Options, step: Step
+    model: TaskModel,
+    documents: Sequence[Document],
+    options: Options,
+    step: Step,
+    *,
+    tags: Sequence[Columns] | None = None,
 ) -> list[list[FloatArray]]:
-    """What `step` makes of each piece of each document, in float32."""
+    """What `step` makes of each piece of each document, in float32; `tags` are those of `batched`."""
     say_what_is_cut(documents)
-    batches = batched(model, documents, options)
+    batches = batched(model, documents, options, tags=tags)
     outputs: dict[int, FloatArray] = {}
     total = sum(batch.layout.size for batch in batches)
     shown = False if options.progress is None and len(batches) == 1 else options.progress
@@ -89,21 +94,26 @@ def batched(
     *,
     more: int | Sequence[int] = 0,
     together: Sequence[int] | None = None,
+    tags: Sequence[Columns] | None = None,
 ) -> list[Batch]:
     """The pieces of the documents, numbered one after the other, packed.
 
     Each takes `more` tokens of the budget beside its own; those with one number in `together` share a batch.
+    `tags` are columns of the layout for each piece, beside those of its structure.
     """
     pieces = [(document, piece) for document in documents for piece in document.pieces]
     if not pieces:
         return []
     typed = model.config.reads_token_types(model.architecture)
+    units = structure_tags(model, options.structure, documents)
+    if units is not None and tags is not None:
+        tags = [{**own, **other} for own, other in zip(units, tags, strict=True)]
     return pack(
         [document.encoding.ids[piece.rows] for document, piece in pieces],
         budget=1 if options.deterministic else options.budget,  # of one token: every piece goes alone
         marked=[np.flatnonzero(document.marked[piece.rows]) for document, piece in pieces],
         token_types=[document.encoding.types[piece.rows] for document, piece in pieces] if typed else None,
-        tags=structure_tags(model, options.structure, documents),
+        tags=units if tags is None else tags,
         more=more,
         together=together,
     )

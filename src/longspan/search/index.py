@@ -11,7 +11,6 @@ from typing import TYPE_CHECKING, Self
 from longspan.errors import bad, one_of, whole
 from longspan.search.compaction import compact
 from longspan.search.faults import sound
-from longspan.search.library import model_name
 from longspan.search.lock import ReadOnly, writing
 from longspan.search.own_model import OwnModel
 from longspan.search.query import Query
@@ -27,7 +26,7 @@ from longspan.text.documents import Limits
 
 if TYPE_CHECKING:
     from longspan.reader import Reader
-    from longspan.search.passages import QueryVectors
+    from longspan.search.ways import QueryVectors
 
 TOKENS = ("1bit", "8bit", "off")
 """How the vectors of tokens are kept."""
@@ -40,9 +39,8 @@ class Index:
     share an index, and so may processes: all of them search at once, and those that change it take turns.
     """
 
-    def __init__(self, store: Store, model: "str | Path | Reader | None", tokens: str | None = None) -> None:
-        self._store, self._tokens = store, tokens
-        self._own = OwnModel(store.db, model)
+    def __init__(self, store: Store, own: OwnModel, tokens: str | None = None) -> None:
+        self._store, self._own, self._tokens = store, own, tokens
         self._last: tuple[tuple[str | None, str | None], View] | None = None
         self._viewing = threading.RLock()
         self._rerankers = Rerankers()
@@ -54,19 +52,20 @@ class Index:
         model: "str | Path | Reader | None" = None,
         *,
         tokens: str | None = None,
+        adapter: str | None = None,
     ) -> Self:
         """The index in a folder; if there is none, `add` makes it.
 
         `model` is a Reader, a folder or a name on the hub; None is the model that the index was built with,
         for a new index the built-in model. `tokens` says how the vectors of single tokens are kept, which
         make the order of results better: "1bit" (the default), "8bit" (a little better, eight times the
-        size) or "off"; an index that exists keeps what it was built with.
+        size) or "off"; an index that exists keeps what it was built with. `adapter` names the one that is
+        merged into the model's weights, where its files hold several; the index remembers it.
         """
         if tokens is not None:
             one_of("tokens", tokens, TOKENS)
-        if model is None or isinstance(model, str | Path):
-            model = model_name(None if model is None else str(model))
-        return cls(Store(Path(folder).expanduser()), model, tokens)
+        store = Store(Path(folder).expanduser())
+        return cls(store, OwnModel(store.db, model, adapter), tokens)
 
     @property
     def folder(self) -> Path:
@@ -152,7 +151,7 @@ class Index:
     def _embed(self, writer: Writer, is_writable: bool, roots: Sequence[Path] | None = None) -> None:
         if not is_writable and self._store.pending():  # before the model reads what cannot be kept
             raise ReadOnly(f"The index `{self.folder}` cannot be written: its folder is read-only.")
-        writer.embed(lambda: self.reader, self.tokens, roots)
+        writer.embed(lambda: self._own.reader_for(self.tokens), self.tokens, roots)
 
     def remove(self, paths: str | Path | Iterable[str | Path]) -> int:
         """Forget files and all files in folders, and say how many there were; no file is touched."""
@@ -246,7 +245,7 @@ class Index:
         from longspan.search.passages import encode_query
 
         vectors = encode_query(self.reader, query)
-        return vectors if len(vectors.tokens) else None
+        return vectors if (vectors.offsets[:, 0] >= 0).any() else None
 
     @property
     def share_read(self) -> float:

@@ -56,9 +56,10 @@ def run_folder(create: bool = False) -> Path:
     return folder
 
 
-def identity(index: Path, model: str | None) -> dict[str, str]:
-    """What a warm process is for; another version, index or model has a process of its own."""
-    return {"version": __version__, "index": str(index.resolve()), "model": model or ""}
+def identity(index: Path, model: str | None, adapter: str | None = None) -> dict[str, str]:
+    """What a warm process is for; another version, index, model or adapter has a process of its own."""
+    own = {"version": __version__, "index": str(index.resolve()), "model": model or ""}
+    return own | {"adapter": adapter or ""}
 
 
 def socket_path(own: dict[str, str], create: bool = False) -> Path:
@@ -86,7 +87,7 @@ def stop_all() -> int:
     return 0
 
 
-def start(index: Path, model: str | None, minutes: int) -> None:
+def start(index: Path, model: str | None, minutes: int, adapter: str | None = None) -> None:
     """Start a warm process that has nothing to do with this terminal; it takes a few seconds to be ready."""
     run_folder(create=True)
     # -P: what lies in the current folder is not imported.
@@ -98,6 +99,7 @@ def start(index: Path, model: str | None, minutes: int) -> None:
         str(index),
         model or "",
         str(minutes),
+        adapter or "",
     ]
     process = subprocess.Popen(
         command,

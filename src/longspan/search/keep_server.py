@@ -1,4 +1,4 @@
-"""The warm process: `python -m longspan.search.keep_server INDEX MODEL MINUTES` answers until it is idle."""
+"""The warm process, `... keep_server INDEX MODEL MINUTES ADAPTER`, answers until it is idle."""
 
 import os
 import socket
@@ -25,15 +25,15 @@ WAIT = 0.5
 """Seconds to wait for another process that changes the index."""
 
 
-def main(folder: Path, model: str | None, minutes: float) -> int:
+def main(folder: Path, model: str | None, minutes: float, adapter: str | None = None) -> int:
     """Answer queries about one index until nobody has asked for some minutes, or the index is gone."""
     sys.path[:] = map(os.path.abspath, sys.path)
-    own = identity(folder, model)
+    own = identity(folder, model, adapter)
     path = socket_path(own, create=True)
     guard = path.with_suffix("")
     guard.mkdir(mode=0o700, exist_ok=True)
     try:
-        with writing(guard, 0.0), Index.open(folder, model) as index:
+        with writing(guard, 0.0), Index.open(folder, model, adapter=adapter) as index:
             os.chdir(path.parent)  # so that no other folder is held
             if index.share_read:
                 index.search("warm", 1)
@@ -119,4 +119,4 @@ def respond(index: Index, own: dict[str, str], message: dict[str, Any]) -> dict[
 
 
 if __name__ == "__main__":
-    sys.exit(main(Path(sys.argv[1]), sys.argv[2] or None, float(sys.argv[3])))
+    sys.exit(main(Path(sys.argv[1]), sys.argv[2] or None, float(sys.argv[3]), sys.argv[4] or None))

@@ -31,6 +31,8 @@ class Summary(NamedTuple):
     "How much of the text the model has read, from 0 to 1."
     problem: str | None = None
     "Why the index cannot be used."
+    adapter: str | None = None
+    "The one that is merged into the model, if one was named."
 
 
 class Record(NamedTuple):
@@ -54,14 +56,16 @@ def model_name(model: str | None) -> str | None:
     return os.path.abspath(folder) if folder and folder.is_dir() else model
 
 
-def place(index: str | None, model: str | None) -> Path:
-    """The folder of an index; None is the default one, of which there is one for each model.
+def place(index: str | None, model: str | None, adapter: str | None = None) -> Path:
+    """The folder of an index; None is the default one, of which there is one for each model and adapter.
 
     A name is that of an index in the cache; what holds a separator or is a folder that exists is a folder.
     """
     if index is None:
-        mark = hashlib.sha256(str(model_name(model)).encode("utf-8", "surrogateescape")).hexdigest()[:8]
-        return indexes_folder() / (DEFAULT if model in (None, DEFAULT) else f"{DEFAULT}-{mark}")
+        meant = f"{model_name(model)}" + (f"\0{adapter}" if adapter else "")
+        mark = hashlib.sha256(meant.encode("utf-8", "surrogateescape")).hexdigest()[:8]
+        plain = model in (None, DEFAULT) and not adapter
+        return indexes_folder() / (DEFAULT if plain else f"{DEFAULT}-{mark}")
     folder, named = Path(index).expanduser(), indexes_folder() / index
     is_path = folder.name != index or not index
     if is_path or exists(folder) or (folder.is_dir() and not exists(named)):
@@ -93,7 +97,8 @@ def summary(folder: Path) -> Summary:
     size = sum(path.stat().st_size for path in folder.iterdir() if path.is_file())
     try:
         with Catalog(folder) as catalog:
-            return Summary(name, str(folder), *catalog.counts(), size, catalog.model, catalog.share_read())
+            found = Summary(name, str(folder), *catalog.counts(), size)
+            return found._replace(model=catalog.model, read=catalog.share_read(), adapter=catalog.adapter)
     except LongspanError as error:
         return Summary(name, str(folder), bytes=size, problem=str(error))
 
@@ -116,6 +121,11 @@ class Catalog:
     def model(self) -> str | None:
         """The model that the index was built with."""
         return self._db.get("model")
+
+    @property
+    def adapter(self) -> str | None:
+        """The adapter that is merged into it, if one was named."""
+        return self._db.get("adapter")
 
     def share_read(self, roots: Sequence[Path] = ()) -> float:
         """How much of the text the model has read, from 0 to 1, of all or of what lies in some paths."""

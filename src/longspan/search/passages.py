@@ -14,23 +14,13 @@ from longspan.families.task_model import TaskModel
 from longspan.nn.heads import pool
 from longspan.pipeline.documents import Document, Reading, prepare
 from longspan.pipeline.packing import Batch
-from longspan.pipeline.run import by_document, hidden, run
-from longspan.search import token_codes
+from longspan.pipeline.run import by_document, run
+from longspan.search import late_interaction, token_codes
 from longspan.search.large import SEGMENT, STEP
 from longspan.search.records import Tables
+from longspan.search.ways import QueryVectors, Way, by_vectors
 from longspan.shapes import ByteArray, FloatArray, IntArray
-from longspan.tasks.encode import (
-    ENCODE,
-    EVERYTHING,
-    merged,
-    normalized,
-    pooling_of,
-    projected,
-    projects,
-    states,
-    weights_of,
-)
-from longspan.text.tokenizer import Tokenizer
+from longspan.tasks.encode import merged, normalized, projected, projects
 
 if TYPE_CHECKING:
     from longspan.reader import Reader
@@ -43,18 +33,6 @@ class Encoded(NamedTuple):
     reading: Reading
 
 
-class QueryVectors(NamedTuple):
-    """A query as the model reads it."""
-
-    vector: FloatArray
-    "(C,) of length 1."
-    tokens: FloatArray
-    "(Q, C), as the model leaves them."
-    offsets: IntArray
-    "(Q, 2): the characters of the query that each token stands for."
-    tokenizer: Tokenizer
-
-
 class _Segment(NamedTuple):
     """Some passages of a document that are read at once."""
 
@@ -64,21 +42,18 @@ class _Segment(NamedTuple):
     "(P,): where its passages begin."
 
 
+WAYS: dict[str, Callable[["Reader"], Way]] = {late_interaction.TASK: late_interaction.by_tokens}
+"""Tasks whose models read in a way of their own."""
+
+
+def way_of(reader: "Reader") -> Way:
+    """How a model reads for an index."""
+    return WAYS.get(reader.task, by_vectors)(reader)
+
+
 def encode_query(reader: "Reader", query: str) -> QueryVectors:
-    """Read a query: one vector for it, and one for each of its tokens; all tokens count alike."""
-    before = reader.prompts.get(reader.query_prompt_name or "", "")
-    how, _ = pooling_of(reader.model, None, None)
-    how = "mean" if how == "sif" else how
-    options = reader.options.but(progress=False, overflow="window", whole=True)
-    encodings = reader.tokenizer.encode_many([before + query])
-    (document,) = prepare(reader.model, ENCODE, ["query"], encodings, options)
-    (outputs,) = run(reader.model, [document], options, states(how, EVERYTHING))
-    vector = normalized(projected(reader.model, merged(document, [piece[0] for piece in outputs], how)))
-    rows, tokens = document.joined([piece[1:] for piece in outputs])
-    encoding = document.encoding
-    own = (encoding.source[rows] == 0) & (encoding.offsets[rows, 0] >= len(before))
-    offsets = encoding.offsets[rows[own]] - len(before)
-    return QueryVectors(vector.astype(np.float32), tokens[own], offsets, reader.tokenizer)
+    """Read a query: one vector for it, and one for each of its tokens."""
+    return way_of(reader).query(query)
 
 
 def encode(
@@ -95,9 +70,9 @@ def encode(
     `names` are what errors call them. `expect(n)` is called before n tokens are read, `advance(n)` after.
 
     A token counts in its passage as much as the model's SIF weights say, times how rare it is among the
-    passages of the document: what stands everywhere tells none of them apart. Only sums, and `tokens` as
-    bytes, leave a batch. A document longer than the position table is read in overlapping windows, and each
-    token is taken from the window in which it is most central.
+    passages of the document: what stands everywhere tells none of them apart. One without a vector does not
+    count. Only sums, and `tokens` as bytes, leave a batch. A document longer than the position table is read
+    in overlapping windows, and each token is taken from the window in which it is most central.
     """
     names = [f"documents[{i}]" for i in range(len(documents))] if names is None else names
     segments = [each for number, passages in enumerate(documents) for each in _segments(number, passages)]
@@ -129,17 +104,16 @@ def _read(
     expect: Callable[[int], object] | None,
     advance: Callable[[int], object] | None,
 ) -> list[Encoded]:
-    prompts = reader.prompts
-    before = next((prompts[kind] for kind in ("document", "passage", "corpus") if kind in prompts), "")
-    how, _ = pooling_of(reader.model, None, None)
+    way = way_of(reader)
     options = reader.options.but(progress=False, overflow="window")
-    encodings = reader.tokenizer.encode_many([before + segment.text for segment in segments])
+    encodings, before = way.documents([segment.text for segment in segments])
     called = [names[segment.document] for segment in segments]
-    documents = prepare(reader.model, ENCODE, called, encodings, options)
+    documents = prepare(reader.model, way.rules, called, encodings, options)
     if expect is not None:
         expect(sum(len(piece.rows) for document in documents for piece in document.pieces))
     owners = [
-        _owner(document, len(before), segment) for document, segment in zip(documents, segments, strict=True)
+        _owner(document, before, segment, way.skipped)
+        for document, segment in zip(documents, segments, strict=True)
     ]
     rarities = [
         _rarity(document, owner, len(segment.starts))
@@ -154,8 +128,8 @@ def _read(
     kept: dict[int, tuple[IntArray, ByteArray]] = {}
 
     def step(model: TaskModel, batch: Batch) -> Sequence[Tensor]:
-        x, weights = hidden(model, batch), weights_of(model, batch, how)
-        whole = pool(x, batch.layout, how, weights).split(1)
+        x, weights = way.rows(model, batch), way.weights(model, batch)
+        whole = pool(x, batch.layout, way.pooling, weights).split(1)
         counted = by_document(torch.ones(len(x)) if weights is None else weights.float().cpu(), batch)
         results = []
         for part, weight, i in zip(by_document(x, batch), counted, batch.index, strict=True):
@@ -178,19 +152,20 @@ def _read(
     for document, segment, output in zip(documents, segments, outputs, strict=True):
         codes = [kept[i] for i in range(done, done + len(document.pieces)) if i in kept]
         done += len(document.pieces)
-        tables = _tables(reader.model, document, output, codes, len(segment.starts), how)
+        tables = _tables(reader.model, document, output, codes, len(segment.starts), way.pooling)
         results.append(Encoded(tables, document.reading))
     return results
 
 
-def _owner(document: Document, before: int, segment: _Segment) -> IntArray:
-    """The passage that each token belongs to; their number for none."""
+def _owner(document: Document, before: int, segment: _Segment, skipped: IntArray) -> IntArray:
+    """The passage that each token belongs to; their number for none, and for those that are skipped."""
     encoding = document.encoding
     owner = np.full(len(encoding), len(segment.starts), np.int64)
     read = np.zeros(len(encoding), bool)
     for piece in document.pieces:
         read[piece.rows] = True
-    rows = np.flatnonzero(read & (encoding.source == 0) & (encoding.offsets[:, 0] >= before))
+    own = (encoding.source == 0) & (encoding.offsets[:, 0] >= before) & ~np.isin(encoding.ids, skipped)
+    rows = np.flatnonzero(read & own)
     if len(segment.starts):
         owner[rows] = np.searchsorted(segment.starts, encoding.offsets[rows, 0] - before, side="right") - 1
     return owner

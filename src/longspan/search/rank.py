@@ -12,8 +12,8 @@ from longspan.search.terms import Term
 from longspan.shapes import BoolArray, FloatArray, IntArray
 
 if TYPE_CHECKING:
-    from longspan.search.passages import QueryVectors
     from longspan.search.view import View
+    from longspan.search.ways import QueryVectors
 
 QUICK, BY_COSINE, BY_BM25, BY_DOCUMENT = 250, 120, 100, 120
 """How many passages the quick scores propose to the thorough one: all of them together, and some alone."""
@@ -132,9 +132,9 @@ def _by_vectors(
     view: "View", query: Signals, vectors: "QueryVectors", rows: IntArray, owner: IntArray
 ) -> dict[str, FloatArray]:
     """Cosines with the sum of the query's tokens, each as rare as its word in the document, or anywhere."""
-    read, gram = view.read[rows], _matmul(vectors.tokens, vectors.tokens.T)
+    read, gram = view.read[rows], _matmul(vectors.parts, vectors.parts.T)
     near = np.where(read[:, None], view.vectors[np.where(read, rows, 0)].astype(np.float32), 0)
-    along = _matmul(near, vectors.tokens.T)  # (n, Q)
+    along = _matmul(near, vectors.parts.T)  # (n, Q)
 
     def cosine(weights: FloatArray) -> FloatArray:
         length = np.sqrt(np.maximum((_matmul(weights, gram) * weights).sum(-1), 1e-12))
@@ -175,10 +175,10 @@ def _by_tokens(
 
 def token_products(view: "View", vectors: "QueryVectors", place: IntArray) -> tuple[FloatArray, FloatArray]:
     """The cosines (n, Q) of some tokens of the index with those of the query, and how much each counts."""
-    from longspan.search.late_interaction import max_sim
+    from longspan.nn.max_sim import max_sim
     from longspan.search.token_codes import unpack
 
-    codes, scales, worth = unpack(view.tokens[place], view.vectors.shape[1])
+    codes, scales, worth = unpack(view.tokens[place], vectors.tokens.shape[1])
     unit = vectors.tokens / np.maximum(np.linalg.norm(vectors.tokens, axis=1, keepdims=True), 1e-9)
     each = np.arange(len(codes))
     return max_sim(unit, codes, scales, each, each + 1), worth

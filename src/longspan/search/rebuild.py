@@ -27,7 +27,11 @@ if TYPE_CHECKING:
 
 @contextmanager
 def rebuilding(
-    folder: Path, model: "str | Path | Reader | None" = None, *, tokens: str | None = None
+    folder: Path,
+    model: "str | Path | Reader | None" = None,
+    *,
+    tokens: str | None = None,
+    adapter: str | None = None,
 ) -> Iterator[Index]:
     """A new index, which takes the place of the one in `folder` when the block ends without an error.
 
@@ -38,7 +42,7 @@ def rebuilding(
     place = folder / REBUILD
     with writing(folder):
         try:
-            with _begun(place, model, tokens) as index:
+            with _begun(place, model, tokens, adapter) as index:
                 yield index
             _put_in_place(folder, place)
         except Full:
@@ -54,6 +58,7 @@ class Known(NamedTuple):
     files: list[Path]
     model: str | None
     tokens: str | None
+    adapter: str | None
 
 
 def known(folder: Path) -> Known:
@@ -68,10 +73,10 @@ def known(folder: Path) -> Known:
             ]
         roots = [Path(root) for root in json.loads(meta.get("roots") or "[]")]
     except (sqlite3.Error, ValueError, TypeError):
-        return known(folder) if database_of(folder) != path else Known([], [], None, None)
+        return known(folder) if database_of(folder) != path else Known([], [], None, None, None)
     model, tokens = meta.get("model"), meta.get("token_kind")
     paths = roots + [file for file in files if not covered(file, roots)]
-    return Known(paths, files, None if model == UNNAMED else model, tokens)
+    return Known(paths, files, None if model == UNNAMED else model, tokens, meta.get("adapter"))
 
 
 def space(folder: Path) -> tuple[int, int]:
@@ -81,13 +86,15 @@ def space(folder: Path) -> tuple[int, int]:
 
 
 @contextmanager
-def _begun(place: Path, model: "str | Path | Reader | None", tokens: str | None) -> Iterator[Index]:
+def _begun(
+    place: Path, model: "str | Path | Reader | None", tokens: str | None, adapter: str | None
+) -> Iterator[Index]:
     """The index that is being built, continued if it was begun in the same way."""
     named = model is None or isinstance(model, str | Path)
-    mark = json.dumps([__version__, str(model) if named else UNNAMED, tokens])
+    mark = json.dumps([__version__, str(model) if named else UNNAMED, tokens, adapter])
     if not (named and _is_begun(place, mark)):
         _discard(place)
-    with Index.open(place, model, tokens=tokens) as index:
+    with Index.open(place, model, tokens=tokens, adapter=adapter) as index:
         if index._store.db.get("rebuild") != mark:
             with index._store.db.transaction():
                 index._store.db.put(rebuild=mark)

@@ -18,11 +18,11 @@ MOST = 50
 """How many passages it is given, unless the user says otherwise."""
 
 
-def load_reranker(model: str | Path) -> "Reader":
+def load_reranker(model: str | Path, adapter: str | None = None) -> "Reader":
     """The model of that name, if it can rank; another is an InputError."""
     from longspan.loading import load
 
-    reader = load(model)
+    reader = load(model, adapter=adapter)
     reader.check_ranks()
     return reader
 

@@ -2,11 +2,26 @@
 
 import numpy as np
 
-from longspan.search.late_interaction import Bytes, quantize
+from longspan.errors import bad
+from longspan.nn.max_sim import Bytes
 from longspan.shapes import ByteArray, FloatArray, Vector
 from longspan.tasks.encode import normalized
 
 KINDS = ("1bit", "8bit", "off")
+
+
+def quantize(x: FloatArray) -> tuple[Bytes, Vector]:
+    """(N, C) -> (N, C) int8 from -127 to 127 and (N,) float32 scales: x is nearly int8 * scale.
+
+    >>> tokens, scales = quantize(np.array([[0.5, -1.0], [0.0, 0.0]]))
+    >>> tokens.tolist(), (scales * 127).tolist()
+    ([[64, -127], [0, 0]], [1.0, 0.0])
+    """
+    largest = np.abs(x).max(axis=1, initial=0.0).astype(np.float32)
+    if not np.isfinite(largest).all():
+        raise bad("x", "finite", float(largest.max()))
+    steps = np.divide(127, largest, out=np.zeros_like(largest), where=largest > 1e-30)
+    return np.rint(x * steps[:, None]).astype(np.int8), largest / np.float32(127)
 
 
 def pack(vectors: FloatArray, weights: FloatArray, kind: str) -> ByteArray:

@@ -125,13 +125,17 @@ KEY_NAMES = (("backbone.", "body."), ("head.sif.", "head.salience."))
 
 
 def fingerprint(reader: "Reader") -> str:
-    """The same for the same weights, config, tokenizer and pooling, wherever they came from."""
+    """The same for the same weights, config, tokenizer and pooling, wherever they came from.
+
+    An adapter is part of the weights; so are prefixes and a skip list of tokens, where a model has such.
+    """
     import torch
 
     from longspan.families.registry import stated_fields
+    from longspan.search.passages import way_of
 
     stated = stated_fields(reader.model.config)
-    mark = hashlib.blake2b(f"{stated}{reader.prompts}".encode(), digest_size=16)
+    mark = hashlib.blake2b(f"{stated}{reader.prompts}{way_of(reader).settings}".encode(), digest_size=16)
     mark.update(reader.tokenizer.to_json().encode())
     for name, tensor in sorted(reader.model.state_dict().items()):
         for ours, stored in KEY_NAMES:
@@ -142,13 +146,14 @@ def fingerprint(reader: "Reader") -> str:
     return mark.hexdigest()
 
 
-def stamp_of(folder: Path) -> str | None:
+def stamp_of(folder: Path, adapter: str | None = None) -> str | None:
     """A digest of the names, sizes and times of a model's files: while it holds, so does the fingerprint."""
     if not folder.is_dir():
         return None
     files = sorted((str(path), path.stat()) for path in folder.resolve().rglob("*") if path.is_file())
     known = [(name, stat.st_size, stat.st_mtime_ns, stat.st_ino) for name, stat in files]
-    return hashlib.blake2b(repr(known).encode(errors="surrogateescape"), digest_size=16).hexdigest()
+    said = f"{known}{adapter or ''}"
+    return hashlib.blake2b(said.encode(errors="surrogateescape"), digest_size=16).hexdigest()
 
 
 def digest(path: Path) -> bytes:

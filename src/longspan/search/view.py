@@ -23,7 +23,7 @@ from longspan.search.words import stems, words_of
 from longspan.shapes import BoolArray, FloatArray, IntArray
 
 if TYPE_CHECKING:
-    from longspan.search.passages import QueryVectors
+    from longspan.search.ways import QueryVectors
 
 TEXTS = 2000
 """How many passages are looked through at once."""
@@ -173,7 +173,8 @@ class View:
             return None
         start, end = (int(places[row]) for places in self.token_spans)
         encoding = query.vectors.tokenizer.encode(text)
-        places = encoding.offsets[encoding.source == 0][:, 0]
+        kept = (encoding.source == 0) & ~np.isin(encoding.ids, query.vectors.skipped)
+        places = encoding.offsets[kept][:, 0]
         if not len(places) or len(places) != end - start:  # a tokenizer that sees more than the passage
             return None
         return places - lead, rank.token_products(self, query.vectors, np.arange(start, end))[0]

@@ -3,7 +3,7 @@
 import string
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import torch
@@ -13,14 +13,16 @@ from torch.nn import functional as F
 from longspan.errors import bad, whole
 from longspan.families.attention_spec import UNSEEN
 from longspan.families.backbone import Backbone
-from longspan.families.task_model import TaskModel, evaluating
+from longspan.families.task_model import TaskModel
+from longspan.nn.max_sim import max_sim
 from longspan.nn.token_projection import ProjectionHead
 from longspan.pipeline import inputs
 from longspan.pipeline.documents import Document, Reading, prepare
 from longspan.pipeline.inputs import Inputs
-from longspan.pipeline.packing import Batch, pack
-from longspan.pipeline.run import Pipeline, by_document, head_output, on
-from longspan.shapes import FloatArray, IntArray, Matrix
+from longspan.pipeline.options import Options
+from longspan.pipeline.packing import Batch
+from longspan.pipeline.run import Pipeline, by_document, head_output, run
+from longspan.shapes import BoolArray, FloatArray, IntArray, Matrix
 from longspan.tasks.base import Ranking, Task
 from longspan.tasks.metrics import spearman
 from longspan.text.encoding import Encoding
@@ -28,6 +30,8 @@ from longspan.text.tokenizer import Tokenizer
 
 FIELD = "late_interaction"
 """Where config.json holds the settings."""
+AT_ONCE = 1 << 24
+"""Numbers of documents that are compared at once."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -81,36 +85,68 @@ def step(model: TaskModel, batch: Batch) -> Sequence[Tensor]:
     return by_document(head_output(model, batch), batch)
 
 
+class Prefixed(NamedTuple):
+    """Texts as tokens, behind what tells a model whether they are queries or documents."""
+
+    encodings: list[Encoding]
+    before: int
+    "Characters that precede each text, where the prefix is no token."
+    sizes: list[int]
+    "Tokens of each that are not filled up."
+
+    @property
+    def unseen(self) -> list[BoolArray]:
+        """Which tokens of each are filled up."""
+        pairs = zip(self.encodings, self.sizes, strict=True)
+        return [np.arange(len(encoding)) >= size for encoding, size in pairs]
+
+
+def as_documents(tokenizer: Tokenizer, texts: Sequence[str], settings: Settings) -> Prefixed:
+    """The tokens of documents."""
+    return _prefixed(tokenizer, texts, settings.document_prefix)
+
+
+def as_queries(tokenizer: Tokenizer, texts: Sequence[str], settings: Settings) -> Prefixed:
+    """The tokens of queries, filled up with mask tokens if the settings say so."""
+    plain = _prefixed(tokenizer, texts, settings.query_prefix)
+    if not settings.do_query_expansion:
+        return plain
+    mask = _expansion(tokenizer)
+    return plain._replace(
+        encodings=[_expanded(encoding, settings.query_length, mask) for encoding in plain.encodings]
+    )
+
+
+def skipped_ids(tokenizer: Tokenizer, settings: Settings) -> IntArray:
+    """The tokens of documents that have no vector."""
+    ids = (tokenizer.id_of(word) for word in settings.skiplist_words)
+    return np.array([index for index in ids if index is not None and index != tokenizer.unk], np.int64)
+
+
+def read_queries(
+    pipeline: Pipeline, names: Sequence[str], queries: Prefixed, settings: Settings, options: Options
+) -> list[tuple[Document, Matrix]]:
+    """Queries, and the vectors (n, D) of their tokens, those that they are filled up with included."""
+    documents = prepare(pipeline.model, LATE_INTERACTION, names, queries.encodings, options)
+    tags = None
+    if settings.do_query_expansion and not settings.attend_to_expansion_tokens:
+        tags = [
+            {UNSEEN: (unseen[piece.rows] if unseen.any() else np.zeros(len(piece.rows))).astype(np.int32)}
+            for document, unseen in zip(documents, queries.unseen, strict=True)
+            for piece in document.pieces
+        ]
+    outputs = run(pipeline.model, documents, options, step, tags=tags)
+    pairs = zip(documents, outputs, strict=True)
+    return [(document, document.joined(pieces)[1]) for document, pieces in pairs]
+
+
 def query_tokens(
     pipeline: Pipeline, taken: Inputs, settings: Settings, changes: Mapping[str, object]
 ) -> list[Matrix]:
     """The vectors (n, D) of the tokens of each query, those that it is expanded by included."""
-    options = pipeline.options.but(**{**changes, "overflow": "error"})
-    encodings = _encodings(pipeline.tokenizer, taken, settings.query_prefix)
-    sizes = [len(encoding) for encoding in encodings]
-    if settings.do_query_expansion:
-        mask = _expansion(pipeline.tokenizer)
-        encodings = [_expanded(encoding, settings.query_length, mask) for encoding in encodings]
-    documents = prepare(pipeline.model, LATE_INTERACTION, taken.names, encodings, options)
-    if not documents:
-        return []
-    unseen = [np.arange(len(one)) >= n for one, n in zip(encodings, sizes, strict=True)]
-    hidden = settings.do_query_expansion and not settings.attend_to_expansion_tokens
-    model = pipeline.model
-    typed = model.config.reads_token_types(model.architecture)
-    batches = pack(
-        [encoding.ids for encoding in encodings],
-        budget=1 if options.deterministic else options.budget,
-        marked=[np.flatnonzero(document.marked) for document in documents],
-        token_types=[encoding.types for encoding in encodings] if typed else None,
-        tags=[{UNSEEN: column.astype(np.int32)} for column in unseen] if hidden else None,
-    )
-    vectors: dict[int, Matrix] = {}
-    with evaluating(model), torch.no_grad():
-        for batch in batches:
-            for index, rows in zip(batch.index, step(model, on(batch, model)), strict=True):
-                vectors[index] = rows.float().cpu().numpy()
-    return [vectors[index] for index in range(len(documents))]
+    options = pipeline.options.but(**{**changes, "overflow": "error", "progress": False})
+    queries = as_queries(pipeline.tokenizer, taken.items, settings)
+    return [vectors for _, vectors in read_queries(pipeline, taken.names, queries, settings, options)]
 
 
 def document_tokens(
@@ -120,9 +156,8 @@ def document_tokens(
     tokenizer = pipeline.tokenizer
     if pipeline.options.overflow == "error":
         changes = {"overflow": "window"} | dict(changes)
-    encodings = _encodings(tokenizer, taken, settings.document_prefix)
-    ids = (tokenizer.id_of(word) for word in settings.skiplist_words)
-    skipped = np.array([index for index in ids if index is not None and index != tokenizer.unk], np.int64)
+    encodings = as_documents(tokenizer, taken.items, settings).encodings
+    skipped = skipped_ids(tokenizer, settings)
     for document, outputs in pipeline.read(LATE_INTERACTION, taken, step, changes, encodings):
         yield decode(document, outputs, skipped), document.reading
 
@@ -134,20 +169,36 @@ def decode(document: Document, outputs: Sequence[FloatArray], skipped: IntArray)
     return kept
 
 
-def max_sim(query: FloatArray, document: FloatArray) -> float:
-    """The sum over the query's tokens (m, D) of the largest product with a token (n, D), exact in float32.
-
-    >>> max_sim(np.eye(2, dtype=np.float32), np.array([[1, 0], [0, 0.5]], np.float32))
-    1.5
-    """
-    rows, tokens = torch.from_numpy(query), torch.from_numpy(document)
-    return float((tokens @ rows.T).amax(0).sum())  # (n, m) -> (m,)
-
-
 def all_with_all(queries: Sequence[FloatArray], documents: Sequence[FloatArray]) -> Matrix:
-    """(Q, D): `max_sim` of each query with each document."""
-    found = [[max_sim(query, document) for document in documents] for query in queries]
-    return np.array(found, np.float32).reshape(len(queries), len(documents))
+    """(Q, D): the sum over a query's tokens (m, C) of the largest product with a token (n, C) of a document.
+
+    >>> all_with_all([np.eye(2, dtype=np.float32)], [np.array([[1, 0], [0, 0.5]], np.float32)]).tolist()
+    [[1.5]]
+    """
+    found = np.empty((len(queries), len(documents)), np.float32)
+    done = 0
+    for some in _groups(documents):
+        tokens = np.ascontiguousarray(np.concatenate(some), np.float32)
+        ends = np.cumsum([len(one) for one in some])
+        starts = np.append(0, ends[:-1])
+        for row, query in zip(found, queries, strict=True):
+            row[done : done + len(some)] = max_sim(query, tokens, None, starts, ends).sum(1)
+        done += len(some)
+    return found
+
+
+def _groups(documents: Iterable[FloatArray]) -> Iterator[list[FloatArray]]:
+    """Documents that are compared at once, which takes a copy of them."""
+    group: list[FloatArray] = []
+    size = 0
+    for document in documents:
+        group.append(document)
+        size += document.size
+        if size >= AT_ONCE:
+            yield group
+            group, size = [], 0
+    if group:
+        yield group
 
 
 def scores(
@@ -161,7 +212,7 @@ def scores(
     for (query, _), (tokens, reading) in zip(
         pairs.items, document_tokens(pipeline, texts, settings, changes), strict=True
     ):
-        yield max_sim(vectors[query], tokens), reading
+        yield float(all_with_all([vectors[query]], [tokens])[0, 0]), reading
 
 
 def loss(scores: Tensor) -> Tensor:
@@ -179,13 +230,15 @@ def _check(model: TaskModel, config: Mapping[str, object]) -> None:
     Settings.of(config)
 
 
-def _encodings(tokenizer: Tokenizer, taken: Inputs, prefix: str) -> list[Encoding]:
+def _prefixed(tokenizer: Tokenizer, texts: Sequence[str], prefix: str) -> Prefixed:
     """The tokens of each text behind the prefix."""
     names = (prefix, prefix.strip()) if prefix.strip() else ()
     index = next((found for name in names if (found := tokenizer.id_of(name)) is not None), None)
     if index is None:
-        return tokenizer.encode_many([prefix + text for text in taken.items])
-    return [_inserted(encoding, 1, [index]) for encoding in tokenizer.encode_many(taken.items)]
+        encodings, before = tokenizer.encode_many([prefix + text for text in texts]), len(prefix)
+    else:
+        encodings, before = [_inserted(one, 1, [index]) for one in tokenizer.encode_many(texts)], 0
+    return Prefixed(encodings, before, [len(encoding) for encoding in encodings])
 
 
 def _expansion(tokenizer: Tokenizer) -> int:

@@ -12,10 +12,11 @@ from longspan.reader import Reader
 from longspan.search import compare
 from longspan.search.fusion import SHARPNESS
 from longspan.search.index import TOKENS, Index
-from longspan.search.passages import QueryVectors, encode, encode_query
+from longspan.search.passages import encode, encode_query
 from longspan.search.records import Entry
 from longspan.search.store import Store
 from longspan.search.update import digest
+from longspan.search.ways import QueryVectors
 from longspan.text.documents import Document, read
 from longspan.text.passages import LONGEST
 from unit.search.folders import by_words, filled, text, tiny, written

@@ -3,8 +3,9 @@
 import numpy as np
 import pytest
 
-from longspan.search.late_interaction import max_sim
-from longspan.search.token_codes import pack, unpack
+from longspan.errors import InputError
+from longspan.nn.max_sim import max_sim
+from longspan.search.token_codes import pack, quantize, unpack
 
 DRAW = np.random.default_rng(1)
 
@@ -48,3 +49,18 @@ def test_a_vector_of_zeros_is_kept() -> None:
         whole, scales, weights = unpack(pack(np.zeros((1, 8)), np.ones(1), kind), 8)
         assert not (whole * scales[:, None]).any()
         assert weights.tolist() == [1]
+
+
+def test_bytes_are_within_half_a_step() -> None:
+    x = (
+        np.random.default_rng(0).standard_normal((31, 383)).astype(np.float32)
+        * np.logspace(-6, 6, 31)[:, None]
+    )
+    x[7] = 0
+    tokens, scales = quantize(x)
+    assert tokens.dtype == np.int8
+    assert scales.dtype == np.float32
+    assert tokens.min() >= -127
+    assert (np.abs(tokens * scales[:, None].astype(np.float64) - x) <= 0.5001 * scales[:, None]).all()
+    with pytest.raises(InputError, match="`x` must be finite"):
+        quantize(np.array([[1.0, np.nan]]))

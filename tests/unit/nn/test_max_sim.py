@@ -10,7 +10,8 @@ import torch
 from helpers import without_native
 from longspan import native
 from longspan.errors import InputError
-from longspan.search.late_interaction import max_sim, quantize
+from longspan.nn.max_sim import max_sim
+from longspan.search.token_codes import quantize
 from longspan.shapes import FloatArray
 
 Case = tuple[FloatArray, Any, Any, Any, Any]
@@ -58,8 +59,55 @@ def test_maxima_are_within_the_bound_and_every_target_gives_the_same_bits(width:
     assert not some.all()
 
 
-def test_threads_change_nothing() -> None:
-    case = drawn(384, 13, rows=5003, passages=211)
+def floats(case: Case) -> Case:
+    """The same passages of tokens that are not quantized."""
+    queries, tokens, scales, starts, ends = case
+    return queries, (tokens * scales[:, None]).astype(np.float32), None, starts, ends
+
+
+@pytest.mark.parametrize("width", WIDTHS)
+@pytest.mark.parametrize("queries", [1, 4, 16, 17, 40])
+def test_tokens_in_float32_are_as_exact_as_a_plain_product_on_every_target(width: int, queries: int) -> None:
+    case = drawn(width, queries)
+    q, tokens, _, starts, ends = floats(case)
+    products = tokens.astype(np.float64) @ q.T.astype(np.float64)
+    plain = np.zeros_like(products, np.float32)
+    for column in range(width):  # one after the other, as a sum in float32 is defined
+        plain += np.outer(tokens[:, column], q[:, column])
+    worst = 2 * np.abs(plain - products).max() + np.spacing(np.abs(products).max(), dtype=np.float32)
+    expected = np.array([products[a:b].max(0, initial=-np.inf) for a, b in zip(starts, ends, strict=True)])
+    some = expected > -np.inf
+    for target in [None, *native.targets()]:
+        with native.force_target(target):
+            result = max_sim(q, tokens, None, starts, ends)
+        assert (result[~some] == -np.inf).all()
+        assert np.abs(result[some] - expected[some]).max() <= worst
+
+
+@pytest.mark.parametrize("value", [np.nan, np.inf, -np.inf])
+@pytest.mark.parametrize("portable", [False, True])
+def test_a_product_that_is_not_finite_is_nan_and_spoils_no_other(
+    value: float, portable: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    if portable:
+        without_native(monkeypatch)
+    tokens, queries = np.ones((40, 5), np.float32), np.ones((3, 5), np.float32)
+    tokens[17, 2] = value
+    starts, ends = np.array([0, 15, 18]), np.array([17, 20, 40])
+    assert np.isnan(max_sim(queries, tokens, None, starts, ends)).tolist() == [
+        [False] * 3,
+        [True] * 3,
+        [False] * 3,
+    ]
+    tokens[17, 2], queries[1, 4] = 1, value
+    found = max_sim(queries, tokens, None, starts, ends)
+    assert np.isnan(found).tolist() == [[False, True, False]] * 3
+    assert (found[:, 0] == 5).all()
+
+
+@pytest.mark.parametrize("form", [lambda case: case, floats])
+def test_threads_change_nothing(form: Callable[[Case], Case]) -> None:
+    case = form(drawn(384, 13, rows=5003, passages=211))
     threads = torch.get_num_threads()
     try:
         results = []
@@ -77,7 +125,8 @@ def test_without_the_core_the_result_is_the_same_but_for_rounding(
 ) -> None:
     without_native(monkeypatch)
     case = drawn(width, 5)
-    np.testing.assert_allclose(max_sim(*case), exact(case)[0], rtol=1e-5, atol=1e-4)
+    for form in (case, floats(case)):
+        np.testing.assert_allclose(max_sim(*form), exact(case)[0], rtol=1e-5, atol=1e-4)
 
 
 def test_nothing_to_compare_is_no_error() -> None:
@@ -91,21 +140,6 @@ def test_nothing_to_compare_is_no_error() -> None:
     assert not max_sim(queries * 0, tokens, scales, starts * 0, starts * 0 + 1).any()
 
 
-def test_bytes_are_within_half_a_step() -> None:
-    x = (
-        np.random.default_rng(0).standard_normal((31, 383)).astype(np.float32)
-        * np.logspace(-6, 6, 31)[:, None]
-    )
-    x[7] = 0
-    tokens, scales = quantize(x)
-    assert tokens.dtype == np.int8
-    assert scales.dtype == np.float32
-    assert tokens.min() >= -127
-    assert (np.abs(tokens * scales[:, None].astype(np.float64) - x) <= 0.5001 * scales[:, None]).all()
-    with pytest.raises(InputError, match="`x` must be finite"):
-        quantize(np.array([[1.0, np.nan]]))
-
-
 @pytest.mark.parametrize(
     ("change", "message"),
     [
@@ -117,6 +151,10 @@ def test_bytes_are_within_half_a_step() -> None:
         (lambda q, t, s, a, b: (q, t.astype(np.int16), s, a, b), "`tokens` must be a contiguous"),
         (lambda q, t, s, a, b: (q, t[:, ::2], s, a, b), "`tokens` must be a contiguous"),
         (lambda q, t, s, a, b: (q, t[0], s, a, b), "`tokens` must be a contiguous"),
+        (
+            lambda q, t, s, a, b: (q, t, None, a, b),
+            r"`tokens` must be a contiguous \(N, C\) array of float32",
+        ),
         (lambda q, t, s, a, b: (q[:, :0], np.zeros((97, 0), np.int8), s, a, b), "`tokens` must be 1 to"),
         (lambda q, t, s, a, b: (q, t, s[1:], a, b), "`scales` must be 97 contiguous float32"),
         (lambda q, t, s, a, b: (q, t, s.astype(np.float64), a, b), "`scales` must be 97 contiguous float32"),
