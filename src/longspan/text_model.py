@@ -167,7 +167,7 @@ class TextModel:
         """Write the model and the tokenizer, so that longspan.load and transformers can read them.
 
         They take the place of a model that is there, all files or none, even if the process is killed; files
-        that do not belong to it are kept.
+        that do not belong to it are kept. What add_lora() let be trained is merged into the weights there.
         """
         labels, token_types = (
             self.labels or None,

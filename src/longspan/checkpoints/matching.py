@@ -19,6 +19,8 @@ from longspan.nn.norm import LayerNorm
 
 DECODER = "head.decoder.weight"
 PROJECTIONS = "head.projections."
+THIN = re.compile(r"\.lora_[AB]\.\d+$")
+"""The names of what an adapter of a layer learns."""
 _COPIED = re.compile(r"\.(query|key|value)_global\.")
 _RANDOM = {
     nn.init.normal_,
@@ -150,8 +152,10 @@ def stored_dtype(match: Match, weights: Weights, place: Path) -> torch.dtype:
 
 
 def stored(model: nn.Module) -> Iterator[tuple[str, Tensor]]:
-    """All tensors that the file of a model holds; what pooled vectors go through has files of its own."""
-    yield from ((name, one) for name, one in model.named_parameters() if not name.startswith(PROJECTIONS))
+    """All tensors that the file of a model holds: not an adapter's, nor what pooled vectors go through."""
+    for name, parameter in model.named_parameters():
+        if not name.startswith(PROJECTIONS) and not THIN.search(name):
+            yield name, parameter
     kept = model.state_dict()
     yield from ((name, buffer) for name, buffer in model.named_buffers() if name in kept)
 

@@ -22,7 +22,7 @@ from longspan.families.task_model import TaskModel
 from longspan.formats.atomic import as_json, replaced_files
 from longspan.formats.weights import SHARD_BYTES, is_weights, save_weights
 from longspan.nn.heads import PoolingHead
-from longspan.nn.lora import lora_layers
+from longspan.nn.lora import merged
 from longspan.nn.quantized import is_quantized
 from longspan.tasks.registry import task_of
 from longspan.text.tokenizer import is_tokenizer_file
@@ -70,13 +70,10 @@ def write_model(
     extra: Raw | None = None,
     shard_bytes: int = SHARD_BYTES,
 ) -> None:
-    """The same into a folder without a model, which may be left half written."""
+    """The same into a folder without a model, which may be left half written; adapters are merged there."""
     if is_quantized(model):
         repair = "Save it without precision='int8'."
         raise bad("model", "of floating-point weights to be saved", "int8", repair)
-    if lora_layers(model):
-        repair = "merge_and_unload(model) makes it part of the weights; save_adapter() writes it alone."
-        raise bad("model", "without an adapter to be saved", "with one", repair)
     if not isinstance(model, TaskModel):
         model = TaskModel(model, PoolingHead(model.config.encoder.width), BARE)
     raw, ending = dict(extra or {}), model.architecture
@@ -92,7 +89,8 @@ def write_model(
         unused = family.unused_modules(class_name)
         fields = family.write(config) | {"model_type": family.model_type}
     fields |= {"architectures": [class_name]} | _details(model, labels, problem, raw)
-    save_weights(place, _tensors(model, table) | _unused(model, table, unused), shard_bytes=shard_bytes)
+    with merged(model):
+        save_weights(place, _tensors(model, table) | _unused(model, table, unused), shard_bytes=shard_bytes)
     kept = _kept(raw, ending, fields["model_type"]) | fields
     (place / CONFIG).write_text(as_json(dict(sorted(kept.items()))), encoding="utf-8")
     write_token_heads(place, model.token_heads)

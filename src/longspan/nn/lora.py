@@ -1,7 +1,8 @@
 """LoRA: a linear layer stays as it is, and two thin matrices beside it are learned (Hu et al. 2021)."""
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import NamedTuple, cast
 
@@ -116,8 +117,10 @@ class LoraLinear(nn.Linear):
         thin = by_weight(seen.to(a.dtype), a, None)  # (N, in) -> (N, R)
         if torch.is_grad_enabled():
             y = by_weight(x, weight, bias)
-            fits = y.dim() == 2 and y.dtype == b.dtype
-            y = torch.addmm(y, thin, b.t()) if fits else y + F.linear(thin, b).to(y.dtype)
+            if y.dim() == 2 and y.dtype == b.dtype == torch.float32:
+                y = torch.addmm(y, thin, b.t())  # one pass less than a product and a sum
+            else:
+                y = y + by_weight(thin, b, None).to(y.dtype)
             return after(y, then, times, plus, into)
         alone = then is None and times is None
         change = by_weight(thin, b, None, plus=plus if alone else None)  # (N, R) -> (N, out)
@@ -187,6 +190,19 @@ def unmerge_adapter(model: nn.Module) -> None:
     """Take all changes out of their weights again; these are as they were, bit by bit."""
     for layer in _some(model):
         layer.unmerge()
+
+
+@contextmanager
+def merged(model: nn.Module) -> Iterator[None]:
+    """Inside the block all changes, if there are any, are parts of their weights."""
+    beside = [layer for layer in lora_layers(model).values() if not layer.merged]
+    for layer in beside:
+        layer.merge()
+    try:
+        yield
+    finally:
+        for layer in beside:
+            layer.unmerge()
 
 
 def unload(model: nn.Module) -> None:

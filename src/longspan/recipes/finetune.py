@@ -11,9 +11,11 @@ from typing import Unpack, cast
 import numpy as np
 from torch import Tensor, nn
 
+from longspan.checkpoints.lora import LoraOptions
 from longspan.errors import bad, number
 from longspan.families.task_model import TaskModel
 from longspan.formats.atomic import write_text
+from longspan.nn.lora import lora_layers
 from longspan.pipeline.packing import Batch
 from longspan.reader import Reader
 from longspan.recipes.card import page, this_command, training_rows
@@ -34,6 +36,8 @@ from longspan.training.source import Loss
 log = logging.getLogger("longspan")
 RUN = "run"
 """The folder of the run, inside of the model's."""
+ADAPTER = "adapter"
+"""And that of what was trained beside its weights."""
 EPOCHS, BATCH_SIZE = 3, 32
 
 Columns = list[list[object]]
@@ -51,6 +55,7 @@ def finetune(
     patience: int | None = None,
     class_weights: ClassWeights | None = None,
     freeze: Iterable[str] = (),
+    lora: LoraOptions | None = None,
     saving: Saving | None = None,
     fsdp: bool = False,
     tensorboard: bool = False,
@@ -63,9 +68,10 @@ def finetune(
     is (*inputs, labels) of other texts, or the share of these that is held back. It is evaluated before the
     first step, at the end, and on the way after each share `eval_every` of the steps; the weights that are
     best by `metric` are kept, and after `patience` evaluations without better ones the run ends. `freeze`
-    names weights that stay as they are. `options` are the fields of TrainingConfig; without them there are 3
-    epochs in steps of 32 texts by AdamW with a learning rate of 3e-5, a warm-up and a linear decay. The run
-    lives in out/run: called again, it goes on.
+    names weights that stay as they are; with `lora`, the options of Reader.add_lora, all do but changes of
+    low rank and the head, which out/adapter holds alone, for peft. `options` are the fields of
+    TrainingConfig; without them there are 3 epochs in steps of 32 texts by AdamW with a learning rate of
+    3e-5, a warm-up and a linear decay. The run lives in out/run: called again, it goes on.
     """
     task, given = TASKS[reader.task], [list(column) for column in (*inputs, labels)]
     given, held = _split(given, validation, options.get("seed", 0))
@@ -77,6 +83,8 @@ def finetune(
         batches = (data.batch(np.array([number])).labels for number in range(len(data.lengths)))
         found = [labels for labels in batches if isinstance(labels, Tensor)]
         loss = partial(loss, class_weights=weights_of(class_weights, reader.labels, found))
+    if lora is not None and not lora_layers(reader.model):
+        reader.add_lora(**lora)
     make_frozen(reader.model, list(freeze))
     evaluation = None
     if held is not None:
@@ -101,6 +109,8 @@ def finetune(
     )
     if is_first():
         reader.save(folder)
+        if lora_layers(reader.model):
+            reader.save_adapter(folder / ADAPTER)
         write_text(folder / "README.md", _card(reader, len(given[0]), report))
     return report
 

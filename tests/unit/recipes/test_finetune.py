@@ -134,3 +134,37 @@ def test_half_types_and_recomputation_learn_as_well(options: dict[str, Any], tmp
     assert [result["label"] for result in one.classify(TEXTS)] == LABELS
     assert all(p.dtype == torch.float32 for p in one.model.parameters())
     assert not one.model.gradient_checkpointing
+
+
+def test_changes_of_low_rank_are_learned_and_saved_alone_and_merged(tmp_path: Path) -> None:
+    one = classifier()
+    one.save(tmp_path / "base")
+    before = {name: weight.clone() for name, weight in one.model.backbone.named_parameters()}
+    more = QUICK | {"labels": LABELS, "out": tmp_path / "out", "lora": {"r": 4}, "epochs": 8}
+    more |= {"optimizer": AdamW(lr=2e-2)}
+    longspan.finetune(one, TEXTS, **more)
+    for name, weight in one.model.backbone.named_parameters():
+        assert ".lora_" in name or torch.equal(weight, before[name])
+    merged = longspan.load(tmp_path / "out")
+    beside = longspan.load(tmp_path / "base", adapter=tmp_path / "out/adapter")
+    for found in (merged, beside):
+        assert [result["label"] for result in found.classify(TEXTS)] == LABELS
+    again = longspan.load(tmp_path / "base", labels=["north", "south"])
+    longspan.finetune(again, TEXTS, **more)  # the run is over: its weights are taken
+    assert again.classify(TEXTS) == one.classify(TEXTS)
+    longspan.finetune(one, TEXTS, **more)
+    assert again.classify(TEXTS) == one.classify(TEXTS)
+
+
+@pytest.mark.parametrize("options", [{"dtype": "bfloat16"}, {"gradient_checkpointing": True}, {"ema": 0.5}])
+def test_changes_of_low_rank_are_learned_in_any_way(tmp_path: Path, options: dict[str, Any]) -> None:
+    one = classifier("modernbert")
+    before = [result["score"] for result in one.classify(TEXTS)]
+    longspan.finetune(
+        one, TEXTS, labels=LABELS, out=tmp_path, lora={"lora_dropout": 0.1}, steps=2, **options, **QUICK
+    )
+    after = [result["score"] for result in one.classify(TEXTS)]
+    assert before != after
+    assert [result["score"] for result in longspan.load(tmp_path).classify(TEXTS)] == pytest.approx(
+        after, abs=1e-5
+    )
