@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
+from functools import partial
 from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, Protocol, cast, runtime_checkable
 
 import torch
@@ -143,11 +144,18 @@ class Encoder(Backbone):
         config = self.config
         return SelfAttention(config.width, config.heads, dropout=config.attention_dropout)
 
-    def forward(self, ids: Tensor, layout: Layout | ModelPlan, token_types: Tensor | None = None) -> Tensor:
+    def forward(
+        self,
+        ids: Tensor,
+        layout: Layout | ModelPlan,
+        token_types: Tensor | None = None,
+        rows: Tensor | None = None,
+    ) -> Tensor:
+        """Of `rows` alone, if they are given: what the last layer would do with others is left out."""
         places, buckets, layers = cast(EncoderInputs, self.given(layout))
         biases = self.biases(buckets)
         own = [(*own, biases) for own in layers]
-        return run(self.layers, lambda: self.embeddings(ids, places, token_types), own)
+        return run(self.layers, lambda: self.embeddings(ids, places, token_types), own, rows=rows)
 
     def biases(self, buckets: Tensor | None) -> Biases:
         """What is added to scores, by the labels of the plans."""
@@ -169,18 +177,27 @@ class Encoder(Backbone):
 
 
 def run(
-    stack: Layers, embedded: Callable[[], Tensor], inputs: Sequence[tuple[Any, ...]], *, projections: int = 3
+    stack: Layers,
+    embedded: Callable[[], Tensor],
+    inputs: Sequence[tuple[Any, ...]],
+    *,
+    projections: int = 3,
+    rows: Tensor | None = None,
 ) -> Tensor:
     """Embeddings (N, C) through all layers, each with its own `inputs` (plans, global rows, biases).
 
     They are made here, so that no caller holds them to the end. `projections` counts the queries, keys and
-    values that a layer makes of a row.
+    values that a layer makes of a row. If only some `rows` are wanted, the last layer does what it does row
+    by row for these.
     """
     x = embedded()
     scratch = x.new_empty(len(x), projections * x.shape[1]) if writes_over() else None
-    for layer, own in zip(stack, inputs, strict=True):
-        x = stack.checkpointed(layer, x, *own) if stack.recomputes() else layer(x, *own, scratch=scratch)
-    return x
+    for number, (layer, own) in enumerate(zip(stack, inputs, strict=True), 1):
+        step: Callable[..., Tensor] = layer
+        if rows is not None and number == len(stack) and isinstance(layer, EncoderLayer):
+            step, rows = partial(layer, rows=rows), None
+        x = stack.checkpointed(step, x, *own) if stack.recomputes() else step(x, *own, scratch=scratch)
+    return x if rows is None else x[rows]
 
 
 @contextmanager

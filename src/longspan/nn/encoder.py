@@ -69,14 +69,22 @@ class EncoderLayer(nn.Module):
         return int8_paths(self, "attention", "feed_forward")
 
     def forward(
-        self, x: Tensor, *inputs: Any, scratch: Tensor | None = None, cache: CacheUpdate | None = None
+        self,
+        x: Tensor,
+        *inputs: Any,
+        scratch: Tensor | None = None,
+        cache: CacheUpdate | None = None,
+        rows: Tensor | None = None,
     ) -> Tensor:
         """`inputs` are what the attention takes beside x: its plan, and perhaps global rows and biases.
 
-        `cache` is for attentions that take one: rows that came before.
+        `cache` is for attentions that take one: rows that came before. With `rows`, the result is that of
+        these alone.
         """
         before = {} if cache is None else {"cache": cache}
         context = self.attention(self.normed(x), *inputs, scratch=scratch, **before)
+        if rows is not None:
+            x, context = x[rows], context[rows]
         if context.shape[1] == x.shape[1]:
             return by_rows(self._rest, x, context)
         return by_rows(self._apart, x, context, torch.empty_like(x))

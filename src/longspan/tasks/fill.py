@@ -9,7 +9,7 @@ import torch
 from torch import Tensor
 
 from longspan.errors import InputError, bad, no_tensor, whole
-from longspan.families.backbone import Backbone
+from longspan.families.backbone import Backbone, Encoder
 from longspan.families.task_model import TaskModel
 from longspan.nn.chunked_cross_entropy import IGNORE_INDEX, chunked_cross_entropy
 from longspan.nn.heads import MaskedLanguageHead, WordHead
@@ -47,8 +47,16 @@ def build(backbone: Backbone, *, labels: int = 2) -> TaskModel:
 
 def words(model: TaskModel, batch: Batch, rows: Tensor) -> Tensor:
     """The logits of all words at some rows of a batch: (rows, vocab). No others are computed."""
-    logits: Tensor = model.head(hidden(model, batch)[rows], batch.layout)
+    logits: Tensor = model.head(hidden_rows(model, batch, rows), batch.layout)
     return logits
+
+
+def hidden_rows(model: TaskModel, batch: Batch, rows: Tensor) -> Tensor:
+    """What the model makes of some tokens (rows, C), before any head."""
+    if isinstance(model.backbone, Encoder):
+        states: Tensor = model.backbone(batch.ids, batch.layout, batch.token_types, rows)
+        return states
+    return hidden(model, batch)[rows]
 
 
 def loss(model: TaskModel, batch: Batch, labels: Tensor) -> Tensor:
@@ -68,7 +76,9 @@ def _summed(model: TaskModel, batch: Batch, labels: Tensor) -> tuple[Tensor, Ten
     if labels.shape != batch.ids.shape:
         raise bad("labels", f"of shape {tuple(batch.ids.shape)} like the ids", tuple(labels.shape))
     rows = (labels != IGNORE_INDEX).nonzero().squeeze(1)
-    return summed_loss(model, batch, hidden(model, batch)[rows], labels[rows]), torch.tensor(rows.numel())
+    return summed_loss(model, batch, hidden_rows(model, batch, rows), labels[rows]), torch.tensor(
+        rows.numel()
+    )
 
 
 def summed_loss(model: TaskModel, batch: Batch, x: Tensor, labels: Tensor) -> Tensor:

@@ -2,10 +2,10 @@
 
 from dataclasses import replace
 
+import numpy as np
 import pytest
 import torch
 
-from longspan.bench import mlm
 from longspan.bench.measure import conditions, turn
 from longspan.bench.mlm import MlmJob, cases
 from longspan.bench.model_cases import model_cases
@@ -23,11 +23,13 @@ def test_a_step_changes_the_weights_and_tells_what_is_outside_of_the_passes(
     preset: str, who: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     torch.set_num_threads(1)
-    seen = []
-    real = torch.optim.AdamW.step
-    monkeypatch.setattr(
-        torch.optim.AdamW, "step", lambda self: seen.append(len(self.param_groups)) or real(self)
-    )  # type: ignore[func-returns-value]
+    seen, real = list[int](), torch.optim.AdamW.step
+
+    def counted(self: torch.optim.AdamW) -> object:
+        seen.append(len(self.param_groups))
+        return real(self)
+
+    monkeypatch.setattr(torch.optim.AdamW, "step", counted)
     run = replace(JOBS[preset], who=who)()
     taken = turn(run, 1, None)
     assert 0 < taken.reading < taken.seconds
@@ -39,7 +41,7 @@ def test_a_step_changes_the_weights_and_tells_what_is_outside_of_the_passes(
 
 def test_both_sides_see_the_same_masks_in_the_same_epoch() -> None:
     data = JOBS["longformer-base"].data
-    first, again, later = (data.batch(mlm.np.arange(2), epoch).ids for epoch in (1, 1, 2))
+    first, again, later = (data.batch(np.arange(2), epoch).ids for epoch in (1, 1, 2))
     assert torch.equal(first, again)
     assert not torch.equal(first, later)
 

@@ -15,9 +15,11 @@ from longspan.errors import InputError
 from longspan.families.config import Units
 from longspan.nn.chunked_cross_entropy import IGNORE_INDEX
 from longspan.pipeline.packing import Batch
+from longspan.pipeline.run import hidden
 from longspan.recipes.masking import Masking
 from longspan.recipes.mlm import EVALUATED, Vocabulary, evaluate_masked, masked_loss
 from longspan.shapes import IntArray
+from longspan.tasks.fill import hidden_rows
 from longspan.text.tokenizer import Tokenizer
 from unit.corpus.small import corpus, tokenizer
 from unit.recipes.small import masked, model
@@ -119,3 +121,16 @@ def test_what_cannot_be_masked_is_refused(small: Corpus, tmp_path: Path) -> None
     object.__setattr__(data.examples, "documents", np.zeros(0, int))
     with pytest.raises(InputError, match="`documents` must be at least one document"):
         type(data)(data.examples, data.vocabulary, Masking())
+
+
+@pytest.mark.parametrize("preset", ["longformer-base", "modernbert-base", "bert-base", "etc-base"])
+@pytest.mark.parametrize("checkpointing", [False, True])
+def test_the_last_layer_works_for_the_rows_that_are_asked_for(
+    small: Corpus, preset: str, checkpointing: bool
+) -> None:
+    own, batch = model(preset).eval(), masked(small).batch(np.array([3, 0]), 1)
+    own.gradient_checkpointing = checkpointing
+    rows = torch.tensor([7, 0, 31, 7])
+    torch.testing.assert_close(hidden_rows(own, batch, rows), hidden(own, batch)[rows])
+    with torch.no_grad():
+        torch.testing.assert_close(hidden_rows(own, batch, rows), hidden(own, batch)[rows])
