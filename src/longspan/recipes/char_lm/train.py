@@ -19,7 +19,7 @@ from longspan.formats.files import read_json
 from longspan.recipes.card import page, this_command, training_rows
 from longspan.recipes.char_lm.bits import bits_of
 from longspan.recipes.char_lm.phases import Phase, Recipe
-from longspan.recipes.char_lm.texts import Bytes, alphabet_of, open_split
+from longspan.recipes.char_lm.texts import Bytes, alphabet_of, open_splits
 from longspan.recipes.char_lm.windows import Windows, next_byte_loss
 from longspan.training.config import TrainingOptions
 from longspan.training.evaluation import Evaluation
@@ -77,7 +77,7 @@ def train_char_lm(
     Called again it goes on where it was; phases that are done only give their weights.
     """
     settings, out = settings or Settings(), out.expanduser()
-    text, valid = open_split(data, "train"), open_split(data, "valid")
+    text, valid = open_splits(data, "train", "valid")
     config = with_vocabulary(recipe.config, text, settings.vocabulary)
     with drawing(settings.seed):
         model = new_model(config)
@@ -86,12 +86,12 @@ def train_char_lm(
     with connected():
         recipe = _settled(replace(recipe, config=config), settings, text, model, out)
         evaluation = Evaluation(run=_evaluation(recipe, valid), every=EVERY, metric=METRIC)
-        for number, (phase, windows) in enumerate(zip(recipe.phases, sources, strict=True), 1):
-            tell(f"phase {number} of {len(recipe.phases)}: windows of {phase.length:,} characters")
+        for place, (phase, windows) in enumerate(zip(recipe.phases, sources, strict=True), 1):
+            tell(f"phase {place} of {len(recipe.phases)}: windows of {phase.length:,} characters")
             set_windows(model, phase.radius)
-            place, options = out / f"phase-{number}", _options(recipe, phase, settings, number)
-            how: dict[str, Any] = {"out": place, "evaluation": evaluation, "progress": progress}
-            reports.append(train(model, windows, next_byte_loss, **how, **options))
+            how: dict[str, Any] = {"out": out / f"phase-{place}", "progress": progress}
+            options = _options(recipe, phase, settings.seed + place, settings)
+            reports.append(train(model, windows, next_byte_loss, evaluation=evaluation, **how, **options))
             tell(str(reports[-1]))
             if Ranks.of(model).first:
                 save_model(model, out)
@@ -121,7 +121,7 @@ def _evaluation(recipe: Recipe, valid: Bytes) -> Callable[[nn.Module], dict[str,
     return run
 
 
-def _options(recipe: Recipe, phase: Phase, settings: Settings, number: int) -> TrainingOptions:
+def _options(recipe: Recipe, phase: Phase, seed: int, settings: Settings) -> TrainingOptions:
     return {
         "steps": phase.steps,
         "batch_tokens": phase.batch_tokens,
@@ -131,7 +131,7 @@ def _options(recipe: Recipe, phase: Phase, settings: Settings, number: int) -> T
         "max_grad_norm": recipe.max_grad_norm,
         "ema": recipe.ema,
         "gradient_checkpointing": settings.gradient_checkpointing,
-        "seed": settings.seed + number,
+        "seed": seed,
     }
 
 
