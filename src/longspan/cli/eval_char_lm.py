@@ -40,9 +40,9 @@ def run(arguments: argparse.Namespace) -> int:
         raise bad("--step", f"at most --length, {arguments.length}", arguments.step)
     from longspan.recipes.char_lm.bits import bits_of
     from longspan.recipes.char_lm.load import load_char_lm
-    from longspan.recipes.char_lm.texts import open_split
+    from longspan.recipes.char_lm.texts import open_splits
 
-    model, text = load_char_lm(arguments.model), open_split(arguments.data, arguments.split)
+    model, (text,) = load_char_lm(arguments.model), open_splits(arguments.data, arguments.split)
     began, text = time.monotonic(), text[: arguments.characters]
     progress = False if is_quiet() else None
     found = bits_of(model, text, length=arguments.length, step=arguments.step, progress=progress)

@@ -10,17 +10,28 @@ import torch
 from longspan._version import __version__
 from longspan.training.report import Report, duration
 
+READ_BY = "python", 'import longspan\n\nreader = longspan.load("this folder")'
+"""How most models are used: the language and the lines."""
 
-def page(title: str, about: str, rows: Iterable[tuple[str, str]], *, tag: str, command: str | None) -> str:
-    """README.md: what a model is, a table of facts, and the command that made it."""
+
+def page(
+    title: str,
+    about: str,
+    rows: Iterable[tuple[str, str]],
+    *,
+    tag: str,
+    command: str | None,
+    read_by: tuple[str, str] = READ_BY,
+) -> str:
+    """README.md: what a model is, a table of facts, the command that made it, and how it is used."""
     made = ("made with", f"longspan {__version__}, torch {torch.__version__}")
     lines = ["---", "library_name: longspan", f"pipeline_tag: {tag}", "tags: [longspan]", "---", ""]
     lines += [f"# {title}", "", about, "", "| | |", "|---|---|"]
     lines += [f"| {label} | {text} |" for label, text in (*rows, made)]
     if command:
         lines += ["", "Made by:", "", "```sh", command, "```"]
-    lines += ["", "Read by:", "", "```python", "import longspan", "", 'reader = longspan.load("this folder")']
-    return "\n".join([*lines, "```", ""])
+    language, use = read_by
+    return "\n".join([*lines, "", "Read by:", "", f"```{language}", use, "```", ""])
 
 
 def training_rows(report: Report) -> list[tuple[str, str]]:

@@ -86,6 +86,30 @@ def test_every_weight_has_a_gradient_that_is_right(kind: str) -> None:
         torch.testing.assert_close(weight.grad, expected, rtol=1e-4, atol=1e-4 * float(expected.abs().max()))
 
 
+@EVERY
+def test_a_plan_in_the_place_of_the_layout_gives_the_same(kind: str) -> None:
+    made, ids, layout = model(kind), some_ids(90), Layout.packed([70, 20])
+    with torch.no_grad():
+        torch.testing.assert_close(made(ids, made.plan(layout)), made(ids, layout), rtol=0, atol=1e-6)
+
+
+@EVERY
+def test_half_types_come_near(kind: str) -> None:
+    made, ids = model(kind), some_ids(90)
+    with torch.no_grad():
+        exact = made(ids, one(90))
+        rough = made.bfloat16()(ids, one(90)).float()
+    assert 0 < (rough - exact).norm() < 0.05 * exact.norm()
+
+
+@EVERY
+def test_dropout_is_drawn_in_training_only(kind: str) -> None:
+    made, ids = model(kind, dropout=0.3, attention_dropout=0.2, activation_dropout=0.1), some_ids(30)
+    assert torch.equal(made(ids, one(30)), made(ids, one(30)))
+    made.train()
+    assert not torch.equal(made(ids, one(30)), made(ids, one(30)))
+
+
 def count(sizes: CharLMConfig) -> int:
     with torch.device("meta"), NoInit():
         return new_model(sizes).num_parameters()

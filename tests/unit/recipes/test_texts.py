@@ -11,7 +11,7 @@ import pytest
 
 from longspan.errors import DocumentError, InputError, LongspanError
 from longspan.recipes.char_lm import texts
-from longspan.recipes.char_lm.texts import SPLITS, alphabet_of, open_split, open_text
+from longspan.recipes.char_lm.texts import SPLITS, alphabet_of, open_splits, open_text
 
 TEXT = bytes(range(256)) * 4
 
@@ -39,7 +39,7 @@ def test_a_text_is_mapped_however_it_is_packed(tmp_path: Path, ending: str) -> N
 
 
 def test_the_splits_of_a_file_are_its_parts(tmp_path: Path) -> None:
-    parts = [open_split(packed(tmp_path, ""), split) for split in SPLITS]
+    parts = open_splits(packed(tmp_path, ""), *SPLITS)
     assert [len(part) for part in parts] == [1024 - 2 * 51, 51, 51]
     assert b"".join(part.tobytes() for part in parts) == TEXT
 
@@ -48,24 +48,24 @@ def test_enwik8_is_split_at_90_and_95_million(tmp_path: Path) -> None:
     path = tmp_path / "enwik8"
     with path.open("wb") as file:
         file.truncate(100_000_000)
-    assert [len(open_split(path, split)) for split in SPLITS] == [90_000_000, 5_000_000, 5_000_000]
+    assert [len(part) for part in open_splits(path, *SPLITS)] == [90_000_000, 5_000_000, 5_000_000]
 
 
 def test_a_folder_holds_a_file_for_each_split(tmp_path: Path) -> None:
     for name in ("wiki.train.raw", "wiki.valid.raw"):
         (tmp_path / name).write_bytes(name.encode())
-    assert open_split(tmp_path, "train").tobytes() == b"wiki.train.raw"
-    assert open_split(tmp_path, "valid").tobytes() == b"wiki.valid.raw"
+    assert open_splits(tmp_path, "train")[0].tobytes() == b"wiki.train.raw"
+    assert open_splits(tmp_path, "valid")[0].tobytes() == b"wiki.valid.raw"
     with pytest.raises(InputError, match="a folder with one file whose name says test, but is 'without one'"):
-        open_split(tmp_path, "test")
+        open_splits(tmp_path, "test")
     (tmp_path / "more-train.txt").write_bytes(b"x")
     with pytest.raises(InputError, match="whose name says train, but is '2 of them'"):
-        open_split(tmp_path, "train")
+        open_splits(tmp_path, "train")
 
 
 def test_what_cannot_be_read_is_told(tmp_path: Path) -> None:
     with pytest.raises(InputError, match="`split` must be one of train, valid, test, but is 'dev'"):
-        open_split(tmp_path, "dev")
+        open_splits(tmp_path, "dev")
     with pytest.raises(InputError, match="`data` must be a file or folder that exists"):
         open_text(tmp_path / "missing")
     empty = tmp_path / "empty.txt"
@@ -75,7 +75,7 @@ def test_what_cannot_be_read_is_told(tmp_path: Path) -> None:
     short = tmp_path / "short.txt"
     short.write_bytes(b"nineteen characters"[:19])
     with pytest.raises(InputError, match="`data` must be long enough to be split, but is '19 bytes long'"):
-        open_split(short, "test")
+        open_splits(short, "test")
     os.mkfifo(tmp_path / "pipe")
     with pytest.raises(DocumentError, match="it is not a regular file"):
         open_text(tmp_path / "pipe")

@@ -152,6 +152,40 @@ def test_the_folder_of_another_run_is_refused(data: Path, tmp_path: Path) -> Non
         train_char_lm(recipe(1), data, out, progress=False)
 
 
+def test_another_machine_may_compute_in_other_pieces(data: Path, tmp_path: Path) -> None:
+    train_char_lm(recipe(1), data, tmp_path / "run", progress=False)
+    settings = Settings(micro_tokens=64, gradient_checkpointing=True)
+    _, reports = train_char_lm(recipe(1), data, tmp_path / "run", settings, progress=False)
+    assert len(reports) == 2
+
+
+def test_the_card_says_what_was_trained_on_what(data: Path, tmp_path: Path) -> None:
+    _, reports = train_char_lm(recipe(1), data, tmp_path / "run", progress=False)
+    card = (tmp_path / "run/README.md").read_text()
+    for words in ("text.txt", "longspan sample", f"{reports[-1].metrics[METRIC]:.4g}"):
+        assert words in card
+
+
+def test_the_global_generator_stays_as_it_was(data: Path, tmp_path: Path) -> None:
+    before = torch.random.get_rng_state()
+    train_char_lm(recipe(1), data, tmp_path / "run", progress=False)
+    assert torch.equal(torch.random.get_rng_state(), before)
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"seed": -1}, "`seed` must be at least 0"),
+        ({"memory": -1}, "`memory` must be at least 0"),
+        ({"vocabulary": "words"}, "`vocabulary` must be one of bytes, data"),
+        ({"minutes": 0}, r"`minutes` must be from 0\.001"),
+    ],
+)
+def test_settings_that_cannot_be_are_refused(changes: dict[str, Any], message: str) -> None:
+    with pytest.raises(InputError, match=message):
+        Settings(**changes)
+
+
 def test_a_text_shorter_than_a_window_is_refused_before_anything_is_written(tmp_path: Path) -> None:
     (tmp_path / "short.txt").write_bytes(TEXT[:130])
     with pytest.raises(InputError, match="longer than a window of 128 bytes, but is '118 bytes'"):

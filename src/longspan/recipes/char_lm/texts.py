@@ -26,23 +26,25 @@ MOST = 1 << 36
 CHUNK = 1 << 22
 
 
-def open_split(data: Path, split: str) -> Bytes:
-    """A split of a text: of a file its part, of a folder the file that has the split in its name.
+def open_splits(data: Path, *splits: str) -> list[Bytes]:
+    """Splits of a text: of a file its parts, of a folder the files that have the split in their names.
 
     Files may be plain, or packed as .gz, .xz or .zip. enwik8 and text8 are split at 90 and 95 million bytes,
     other files at 90 and 95 percent.
     """
-    one_of("split", split, SPLITS)
-    data = data.expanduser()
+    names, data = [one_of("split", split, SPLITS) for split in splits], data.expanduser()
     if data.is_dir():
-        return open_text(_named(data, split))
+        return [open_text(path) for path in [_named(data, name) for name in names]]
     text = open_text(data)
+    return [_part(text, SPLITS.index(name)) for name in names]
+
+
+def _part(text: Bytes, number: int) -> Bytes:
     size = len(text)
     held = HELD_OUT if size == USUAL else int(size * SHARE)
     if not held:
         raise bad("data", "long enough to be split", f"{size} bytes long")
     ends = 0, size - 2 * held, size - held, size
-    number = SPLITS.index(split)
     return text[ends[number] : ends[number + 1]]
 
 

@@ -8,31 +8,36 @@ from pathlib import Path
 from typing import Any, cast
 
 import numpy as np
-import torch
 from torch import nn
 
 from longspan.checkpoints.save import save_model
-from longspan.errors import bad, refused
+from longspan.errors import bad, number, one_of, refused, whole
 from longspan.families.char_lm.model import CharLMConfig, new_model, set_windows
 from longspan.families.task_model import TaskModel
-from longspan.formats.atomic import as_json, write_text
+from longspan.formats.atomic import as_json, locked, write_text
 from longspan.formats.files import read_json
+from longspan.recipes.card import page, this_command, training_rows
 from longspan.recipes.char_lm.bits import bits_of
 from longspan.recipes.char_lm.phases import Phase, Recipe
-from longspan.recipes.char_lm.texts import Bytes, alphabet_of, open_split
+from longspan.recipes.char_lm.texts import Bytes, alphabet_of, open_splits
 from longspan.recipes.char_lm.windows import Windows, next_byte_loss
+from longspan.training.config import TrainingOptions
 from longspan.training.evaluation import Evaluation
 from longspan.training.loop import train
 from longspan.training.ranks import Ranks, connected
 from longspan.training.report import Report
+from longspan.training.step import drawing
 
-FILE = "recipe.json"
+FILE, CARD = "recipe.json", "README.md"
 METRIC = "bits_per_character"
+VOCABULARIES = ("bytes", "data")
 ROOM = 0.95
 """What training and evaluations may take of the minutes; the rest is for optimizer and checkpoints."""
 TRIED = 3
 """Steps by which the time of a phase is measured."""
 EVERY = 0.1
+FREE = ("micro_tokens", "gradient_checkpointing")
+"""Settings that another machine may need otherwise."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -47,7 +52,15 @@ class Settings:
     vocabulary: str = "bytes"
     '"bytes": all 256; "data": those that the training split holds.'
     micro_tokens: int = 16_384
+    "Characters that are computed at once, which is what memory depends on."
     gradient_checkpointing: bool = False
+
+    def __post_init__(self) -> None:
+        whole("seed", self.seed, 0)
+        whole("memory", self.memory, 0)
+        one_of("vocabulary", self.vocabulary, VOCABULARIES)
+        if self.minutes is not None:
+            number("minutes", self.minutes, 1e-3, 1e6)
 
 
 def train_char_lm(
@@ -63,22 +76,26 @@ def train_char_lm(
 
     Called again it goes on where it was; phases that are done only give their weights.
     """
-    settings = settings or Settings()
-    text, valid = open_split(data, "train"), open_split(data, "valid")
+    settings, out = settings or Settings(), out.expanduser()
+    text, valid = open_splits(data, "train", "valid")
     config = with_vocabulary(recipe.config, text, settings.vocabulary)
-    torch.manual_seed(settings.seed)
-    model = new_model(config)
+    with drawing(settings.seed):
+        model = new_model(config)
     sources = [_windows(text, config, phase, settings) for phase in recipe.phases]
+    reports = list[Report]()
     with connected():
         recipe = _settled(replace(recipe, config=config), settings, text, model, out)
-        reports = []
-        for number, (phase, windows) in enumerate(zip(recipe.phases, sources, strict=True), 1):
-            tell(f"phase {number} of {len(recipe.phases)}: windows of {phase.length:,} characters")
+        evaluation = Evaluation(run=_evaluation(recipe, valid), every=EVERY, metric=METRIC)
+        for place, (phase, windows) in enumerate(zip(recipe.phases, sources, strict=True), 1):
+            tell(f"phase {place} of {len(recipe.phases)}: windows of {phase.length:,} characters")
             set_windows(model, phase.radius)
-            reports.append(_trained(model, recipe, phase, windows, valid, settings, out, number, progress))
+            how: dict[str, Any] = {"out": out / f"phase-{place}", "progress": progress}
+            options = _options(recipe, phase, settings.seed + place, settings)
+            reports.append(train(model, windows, next_byte_loss, evaluation=evaluation, **how, **options))
+            tell(str(reports[-1]))
             if Ranks.of(model).first:
                 save_model(model, out)
-            tell(str(reports[-1]))
+                write_text(out / CARD, _card(model, data, out, reports))
     return model.eval(), reports
 
 
@@ -94,40 +111,37 @@ def _windows(text: Bytes, config: CharLMConfig, phase: Phase, settings: Settings
     return Windows(text, config, phase.length, settings.seed, settings.memory)
 
 
-def _trained(
-    model: TaskModel,
-    recipe: Recipe,
-    phase: Phase,
-    windows: Windows,
-    valid: Bytes,
-    settings: Settings,
-    out: Path,
-    number: int,
-    progress: bool | None,
-) -> Report:
-    looked_at = valid[: recipe.eval_characters]
+def _evaluation(recipe: Recipe, valid: Bytes) -> Callable[[nn.Module], dict[str, float]]:
+    """Bits per character of the beginning of the validation split."""
+    text, length, step = valid[: recipe.eval_characters], recipe.eval_length, recipe.eval_step
 
-    def evaluate(current: nn.Module) -> dict[str, float]:
-        length, step = recipe.eval_length, recipe.eval_step
-        return {METRIC: bits_of(cast(TaskModel, current), looked_at, length=length, step=step).per_character}
+    def run(model: nn.Module) -> dict[str, float]:
+        return {METRIC: bits_of(cast(TaskModel, model), text, length=length, step=step).per_character}
 
-    return train(
-        model,
-        windows,
-        next_byte_loss,
-        out=out / f"phase-{number}",
-        steps=phase.steps,
-        batch_tokens=phase.batch_tokens,
-        micro_tokens=settings.micro_tokens,
-        optimizer=recipe.optimizer(phase),
-        schedule=phase.schedule,
-        max_grad_norm=recipe.max_grad_norm,
-        ema=recipe.ema,
-        gradient_checkpointing=settings.gradient_checkpointing,
-        evaluation=Evaluation(run=evaluate, every=EVERY, metric=METRIC),
-        seed=settings.seed + number,
-        progress=progress,
-    )
+    return run
+
+
+def _options(recipe: Recipe, phase: Phase, seed: int, settings: Settings) -> TrainingOptions:
+    return {
+        "steps": phase.steps,
+        "batch_tokens": phase.batch_tokens,
+        "micro_tokens": settings.micro_tokens,
+        "optimizer": recipe.optimizer(phase),
+        "schedule": phase.schedule,
+        "max_grad_norm": recipe.max_grad_norm,
+        "ema": recipe.ema,
+        "gradient_checkpointing": settings.gradient_checkpointing,
+        "seed": seed,
+    }
+
+
+def _card(model: TaskModel, data: Path, out: Path, reports: list[Report]) -> str:
+    about = "A language model of bytes with causal windows that grow with the layer (Longformer, section 4)."
+    rows = [("parameters", f"{model.num_parameters():,}"), ("trained on", data.name)]
+    for phase, report in enumerate(reports, 1):
+        rows += [(f"phase {phase}: {label}", text) for label, text in training_rows(report)]
+    use = "console", 'longspan sample this-folder --prompt "The "'
+    return page(out.name, about, rows, tag="text-generation", command=this_command(), read_by=use)
 
 
 def _settled(recipe: Recipe, settings: Settings, text: Bytes, model: TaskModel, out: Path) -> Recipe:
@@ -135,29 +149,26 @@ def _settled(recipe: Recipe, settings: Settings, text: Bytes, model: TaskModel, 
 
     A run in the same folder must be the same run.
     """
-    asked = {"recipe": asdict(recipe), "settings": asdict(settings), "data": _fingerprint(text)}
-    asked = _plain(asked)
-    path = out / FILE
-    if path.is_file():
-        known = read_json(path)
-        if wrong := [name for name in asked if known.get(name) != asked[name]]:
-            what = f"the folder of a run with the same {' and '.join(wrong)}"
-            raise bad("out", what, str(out), "Give the same options to go on, or another folder.")
-        counts = known.get("steps")
-        if not isinstance(counts, list) or len(counts) != len(recipe.phases):
-            raise refused(path, "it does not say how many steps each phase has")
-    else:
-        counts = _counts(recipe, settings, text, model)
-        counts = [
-            round(count)
-            for count in Ranks.of(model).sum(counts if Ranks.of(model).first else [0] * len(counts))
-        ]
-        if Ranks.of(model).first:
-            out.mkdir(parents=True, exist_ok=True)
-            write_text(path, as_json({**asked, "steps": counts}))
-        Ranks.of(model).wait()
-    phases = zip(recipe.phases, counts, strict=True)
-    return replace(recipe, phases=tuple(replace(phase, steps=steps) for phase, steps in phases))
+    told = {name: value for name, value in asdict(settings).items() if name not in FREE}
+    asked = _plain({"recipe": asdict(recipe), "settings": told, "data": _fingerprint(text)})
+    group, path = Ranks.of(model), out / FILE
+    if group.first:
+        out.mkdir(parents=True, exist_ok=True)
+        with locked(out, "is being trained in by another process"):
+            if not path.is_file():
+                write_text(path, as_json({**asked, "steps": _counts(recipe, settings, text, model)}))
+    group.wait()
+    known = read_json(path)
+    if wrong := [name for name in asked if known.get(name) != asked[name]]:
+        what = f"the folder of a run with the same {' and '.join(wrong)}"
+        raise bad("out", what, str(out), "Give the same options to go on, or another folder.")
+    match known.get("steps"):
+        case [*steps] if len(steps) == len(recipe.phases):
+            phases = zip(recipe.phases, steps, strict=True)
+            return replace(
+                recipe, phases=tuple(replace(one, steps=whole("steps", n, 1)) for one, n in phases)
+            )
+    raise refused(path, "it does not say how many steps each phase has")
 
 
 def _counts(recipe: Recipe, settings: Settings, text: Bytes, model: TaskModel) -> list[int]:
@@ -179,9 +190,9 @@ def _seconds(model: TaskModel, phase: Phase, windows: Windows) -> float:
     """The time of a step, without the optimizer's share."""
     model.train()
     times = []
-    for number in range(TRIED):
+    for first in range(TRIED):
         began = time.perf_counter()
-        next_byte_loss(model, windows.batch(np.arange(phase.batch) + number, 0)).total.backward()
+        next_byte_loss(model, windows.batch(np.arange(phase.batch) + first, 0)).total.backward()
         times.append(time.perf_counter() - began)
         model.zero_grad()
     return min(times)
