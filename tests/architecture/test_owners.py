@@ -134,9 +134,11 @@ TASK_GUESTS = {
         "cli/__init__.py",
         "cli/encode.py",
         "cli/eval.py",
+        "search/late_interaction.py",
         "search/own_model.py",
         "search/passages.py",
         "search/token_codes.py",
+        "search/ways.py",
         "tasks/token_heads.py",
         "st.py",  # which reads texts as it does
         "tasks/encode_passages.py",  # a form of it
@@ -144,7 +146,11 @@ TASK_GUESTS = {
     ),
     "fill": ("recipes/cpc.py", "recipes/mlm.py", "recipes/start.py"),  # what pretraining learns
     "summarize": ("cli/__init__.py", "cli/summarize.py"),
-    "late-interaction": ("checkpoints/late_interaction.py", "checkpoints/load.py"),  # files of its own kinds
+    "late-interaction": (
+        "checkpoints/late_interaction.py",  # files of its own kinds
+        "checkpoints/load.py",
+        "search/late_interaction.py",  # passages by their tokens
+    ),
     "tag": ("patterns/same_tag.py", "patterns/to_untagged.py"),  # which speak of the tags of rows
 }
 """Files that name a task beside its own, the registry, the Reader and benchmarks: mostly doors to it."""

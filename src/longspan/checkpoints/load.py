@@ -110,8 +110,7 @@ def _load(
     job = _task(task, family, raw, modules)
     own, chosen_dtype = is_own(raw), None if dtype is None else _dtype(dtype)
     config = config if own else family.for_class(config, job.architecture)
-    weights = family.adapt(raw, open_weights(place, rename=family.variable_names))
-    weights = _merged(family, raw, weights, adapter)
+    weights = _merged(family, raw, open_weights(place, rename=family.variable_names), adapter)
     weights = late.with_projection(weights) if late else weights
     if own:
         table = family.own_table(job.architecture, job.saved_as, config, job.modules)
@@ -140,10 +139,7 @@ def _load(
         lora.merge(model)
     model.problem = read_problem(raw) if job.has_problem else None
     model.token_heads = read_token_heads(place, model.config.width)
-    if isinstance(model.head, PoolingHead):
-        model.head.projections.extend(read_projections(modules, model.config.width))
-        if chosen_dtype is not None:
-            model.head.projections.to(chosen_dtype)
+    _read_projections(model, modules, chosen_dtype)
     return LoadedModel(
         model=model.eval(),
         config=raw,
@@ -155,8 +151,17 @@ def _load(
     )
 
 
+def _read_projections(model: TaskModel, modules: Modules | None, dtype: torch.dtype | None) -> None:
+    """Give a model that makes vectors what its folder does to them in the end."""
+    if isinstance(model.head, PoolingHead):
+        model.head.projections.extend(read_projections(modules, model.config.width))
+        if dtype is not None:
+            model.head.projections.to(dtype)
+
+
 def _merged(family: Family, raw: Raw, weights: Weights, adapter: str | None) -> Weights:
-    """The weights with an adapter added, where a file holds any."""
+    """The weights by the family's names, with an adapter added, where a file holds any."""
+    weights = family.adapt(raw, weights)
     if family.merge is not None and not is_own(raw):
         return family.merge(raw, weights, adapter)
     if adapter is not None:

@@ -1,7 +1,7 @@
 """Fine-tuning: a Reader and labeled texts in, a better Reader out."""
 
 import logging
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from copy import copy
 from functools import partial
@@ -76,13 +76,7 @@ def finetune(
     task, given = TASKS[reader.task], [list(column) for column in (*inputs, labels)]
     given, held = _split(given, validation, options.get("seed", 0))
     data = _examples(reader, given)
-    loss = partial(_loss, task.loss_sum)
-    if class_weights is not None:
-        if not task.has_labels:
-            raise bad("class_weights", "None for a task without classes", class_weights)
-        batches = (data.batch(np.array([number])).labels for number in range(len(data.lengths)))
-        found = [labels for labels in batches if isinstance(labels, Tensor)]
-        loss = partial(loss, class_weights=weights_of(class_weights, reader.labels, found))
+    loss = partial(_loss, task.loss_sum, _weights(class_weights, reader, data))
     if lora is not None and not lora_layers(reader.model):
         reader.add_lora(**lora)
     make_frozen(reader.model, list(freeze))
@@ -90,10 +84,7 @@ def finetune(
     if held is not None:
         run = _evaluator(reader, held, loss, options.get("micro_tokens", 8192))
         evaluation = Evaluation(run=run, every=eval_every, metric=metric, patience=patience)
-    if options.get("steps") is None and options.get("epochs") is None:
-        options["epochs"] = EPOCHS
-    if options.get("batch_tokens") is None and options.get("batch_size") is None:
-        options["batch_size"] = BATCH_SIZE
+    _complete(options)
     folder = Path(out).expanduser().absolute()
     report = train(
         reader.model,
@@ -113,6 +104,25 @@ def finetune(
             reader.save_adapter(folder / ADAPTER)
         write_text(folder / "README.md", _card(reader, len(given[0]), report))
     return report
+
+
+def _complete(options: TrainingOptions) -> None:
+    """Say how long and in what steps, where the user does not."""
+    if options.get("steps") is None and options.get("epochs") is None:
+        options["epochs"] = EPOCHS
+    if options.get("batch_tokens") is None and options.get("batch_size") is None:
+        options["batch_size"] = BATCH_SIZE
+
+
+def _weights(wanted: ClassWeights | None, reader: Reader, data: Examples) -> dict[str, Tensor]:
+    """What the loss takes to weigh classes, if that is wanted."""
+    if wanted is None:
+        return {}
+    if not TASKS[reader.task].has_labels:
+        raise bad("class_weights", "None for a task without classes", wanted)
+    batches = (data.batch(np.array([number])).labels for number in range(len(data.lengths)))
+    found = [labels for labels in batches if isinstance(labels, Tensor)]
+    return {"class_weights": weights_of(wanted, reader.labels, found)}
 
 
 def _split(
@@ -142,7 +152,7 @@ def _examples(reader: Reader, columns: Columns) -> Examples:
     return reader.examples(*columns[:-1], labels=columns[-1])
 
 
-def _loss(summed: Callable[..., Loss], model: nn.Module, batch: Batch, **options: Tensor) -> Loss:
+def _loss(summed: Callable[..., Loss], options: Mapping[str, Tensor], model: nn.Module, batch: Batch) -> Loss:
     return summed(model, batch, **options)
 
 

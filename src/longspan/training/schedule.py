@@ -70,7 +70,7 @@ class Cosine:
 
 @dataclass(frozen=True)
 class Polynomial:
-    """Down to a share `end` by a power of what is left; Longformer was pretrained with power 3."""
+    """Down to a share `end` by a power of what is left."""
 
     warmup: float = 0.1
     end: float = 0.0

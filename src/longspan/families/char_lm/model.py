@@ -193,10 +193,16 @@ class CharLM(Encoder):
         kind = RotaryAttention if c.position_type == "rotary" else RelativeAttention
         return kind(c.width, c.heads, dropout=c.attention_dropout)
 
-    def forward(self, ids: Tensor, layout: Layout | ModelPlan, token_types: Tensor | None = None) -> Tensor:
+    def forward(
+        self,
+        ids: Tensor,
+        layout: Layout | ModelPlan,
+        token_types: Tensor | None = None,
+        rows: Tensor | None = None,
+    ) -> Tensor:
         places, _, layers = cast(EncoderInputs, self.given(layout))
         own = [self.finished(inputs) for inputs in layers]
-        x = run(self.layers, partial(self.embeddings, ids, places, token_types), own)
+        x = run(self.layers, partial(self.embeddings, ids, places, token_types), own, rows=rows)
         return self.last_dropout(x)
 
     def last_dropout(self, x: Tensor) -> Tensor:
