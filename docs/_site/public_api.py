@@ -19,7 +19,7 @@ import longspan
 from longspan.cli import parser
 
 PACKAGE = Path(longspan.__file__).parent
-MODULES = ("export", "hf", "patterns")
+MODULES = ("data", "export", "hf", "patterns", "training")
 """What users import as modules; all other public names are functions and classes."""
 _FENCE = re.compile(r"```python\n(.*?)```", re.DOTALL)
 _PLACE = re.compile(r"^\.\. public:: (\S+)\n((?:\n|   .*\n)*)", re.MULTILINE)

@@ -43,7 +43,7 @@ def collator(reader: Reader, task: str | None = None, *, label: str = "label") -
         labeled = all(label in example for example in examples)
         inputs = [[example[field] for example in examples] for field in fields]
         made = reader.examples(*inputs, labels=[example[label] for example in examples] if labeled else None)
-        if len(made.pieces) != len(examples):
+        if made.pieces != len(examples):
             raise bad("overflow", "'error' or 'truncate' here", "window", "A row of a batch is one text.")
         by_token = reader.model.architecture in BY_TOKEN
         return padded(made.batch(np.arange(len(examples))), reader.tokenizer.pad or 0, by_token=by_token)

@@ -226,8 +226,7 @@ class Reader(TokenEmbedder):
         (start, end, entity) to tag and of (start, end) to answer, in characters, numbers of choices to
         choose, lists of the masks' token ids to fill, summaries to summarize, partners of texts to encode.
         """
-        made = self.examples(*inputs, labels=labels, **options)
-        return made.packed(range(len(made.pieces)), made.settings)
+        return self.examples(*inputs, labels=labels, **options).batches()
 
     def examples(
         self, *inputs: object, labels: Iterable[object] | None = None, **options: Unpack[ReadingOptions]

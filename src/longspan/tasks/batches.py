@@ -1,13 +1,14 @@
 """A task's inputs as its model takes them: tokenized once, with labels if there are any, in any batches."""
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
-from functools import cached_property
+from dataclasses import replace
 from itertools import groupby
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
+from longspan.errors import FARTHEST
+from longspan.families.task_model import TaskModel
 from longspan.pipeline.documents import Document, prepare
 from longspan.pipeline.labels import Labeling, checked
 from longspan.pipeline.options import Options
@@ -17,56 +18,69 @@ from longspan.shapes import IntArray
 from longspan.tasks.base import Task
 
 
-@dataclass(frozen=True, eq=False)
 class Examples:
     """What a model reads of each input: one document or, of a long one, windows; or one for each choice.
 
-    It is what a training run takes: `lengths`, and `batch` of some of them.
+    A training run takes it: `lengths`, and `batch` of some of them.
     """
 
-    task: Task
-    pipeline: Pipeline
-    settings: Options
-    pieces: list[Document]
-    "Documents of one piece each."
-    owner: IntArray
-    "The example that each piece belongs to."
-    compared: bool
-    "Whether the pieces of an example are compared with each other, and share a batch."
-    given: Labeling | None
-    targets: list[Any]
-    "The label of each piece, if there are labels."
+    def __init__(
+        self, reading: "Read", pieces: Sequence[Document], owner: IntArray, targets: Sequence[Any]
+    ) -> None:
+        self._read, self._pieces, self._owner, self._targets = reading, pieces, owner, targets
+        labeled = reading.given is not None
+        self._more = (
+            [reading.task.label_tokens(target) for target in targets] if labeled else [0] * len(pieces)
+        )
+        sizes = [len(piece.pieces[0].rows) for piece in pieces]
+        self._lengths = np.bincount(owner, np.add(sizes, self._more)).astype(np.int64)
 
-    @cached_property
+    @property
     def lengths(self) -> IntArray:
         """The tokens of each example, and those that its labels take."""
-        sizes = [len(piece.pieces[0].rows) for piece in self.pieces]
-        tokens = np.add(sizes, self._label_tokens) if self.given is not None else np.array(sizes)
-        return np.bincount(self.owner, tokens).astype(np.int64)
+        return self._lengths
 
-    @cached_property
-    def _label_tokens(self) -> list[int]:
-        return [self.task.label_tokens(target) for target in self.targets]
+    @property
+    def pieces(self) -> int:
+        """How many pieces all examples have, windows of long documents counted one by one."""
+        return len(self._pieces)
 
     def batch(self, examples: IntArray, epoch: int = 0) -> Batch:
         """Some examples together."""
-        ends = np.searchsorted(self.owner, [examples, examples + 1])
+        ends = np.searchsorted(self._owner, [examples, np.add(examples, 1)])
         chosen = [number for begin, end in ends.T for number in range(begin, end)]
-        (batch,) = self.packed(chosen, self.settings.but(budget=2**30 - 1, deterministic=False))
+        settings = self._read.settings.but(budget=FARTHEST, deterministic=False)
+        (batch,) = self._packed(chosen, settings)
         return batch
 
-    def packed(self, chosen: Sequence[int], settings: Options) -> list[Batch]:
+    def batches(self) -> list[Batch]:
+        """All of them, in batches of the Reader's budget."""
+        return self._packed(range(len(self._pieces)), self._read.settings)
+
+    def _packed(self, chosen: Sequence[int], settings: Options) -> list[Batch]:
         """Some pieces in batches of the budget, those of one example together where they are compared."""
-        pieces = [self.pieces[number] for number in chosen]
-        if self.given is None:
-            return batched(self.pipeline.model, pieces, settings)
-        more = [self._label_tokens[number] for number in chosen]
-        compared = [int(self.owner[number]) for number in chosen] if self.compared else None
-        batches = batched(self.pipeline.model, pieces, settings, more=more, together=compared)
+        read, pieces = self._read, [self._pieces[number] for number in chosen]
+        if read.given is None:
+            return batched(read.model, pieces, settings)
+        more = [self._more[number] for number in chosen]
+        together = [int(self._owner[number]) for number in chosen] if read.compared else None
+        made = batched(read.model, pieces, settings, more=more, together=together)
         return [
-            self.task.attach(batch, [self.targets[chosen[i]] for i in batch.index], self.given)
-            for batch in batches
+            read.task.attach(batch, [self._targets[chosen[i]] for i in batch.index], read.given)
+            for batch in made
         ]
+
+
+class Read(NamedTuple):
+    """How examples are read."""
+
+    task: Task
+    model: TaskModel
+    settings: Options
+    compared: bool
+    "Whether the pieces of an example are compared with each other, and share a batch."
+    given: Labeling | None
+    "Their labels, if they have any."
 
 
 def examples(
@@ -95,5 +109,5 @@ def examples(
     if many is not None:
         given = Labeling(many, taken, documents, classes, problem, pipeline.tokenizer, model, settings)
         targets = task.targets(given)
-    compared = read is not taken
-    return Examples(task, pipeline, settings, pieces, np.array(owner), compared, given, targets)
+    reading = Read(task, model, settings, read is not taken, given)
+    return Examples(reading, pieces, np.array(owner, np.int64), targets)

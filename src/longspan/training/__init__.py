@@ -14,3 +14,20 @@ from longspan.training.schedule import Linear as Linear
 from longspan.training.schedule import Polynomial as Polynomial
 from longspan.training.source import Loss as Loss
 from longspan.training.source import Source as Source
+
+__all__ = [
+    "Adafactor",
+    "AdamW",
+    "Constant",
+    "Cosine",
+    "Evaluation",
+    "Linear",
+    "Loss",
+    "Polynomial",
+    "Report",
+    "Saving",
+    "Source",
+    "TrainingConfig",
+    "mean_loss",
+    "train",
+]

@@ -12,9 +12,15 @@ class Optimizer(Protocol):
     """How weights are changed, as data."""
 
     @property
-    def lr(self) -> float: ...
+    def lr(self) -> float:
+        """The learning rate."""
+        ...
+
     @property
-    def weight_decay(self) -> float: ...
+    def weight_decay(self) -> float:
+        """How much of itself a weight loses in a step, times the learning rate."""
+        ...
+
     @property
     def moments(self) -> int:
         """How many numbers it keeps for each weight."""
@@ -41,6 +47,7 @@ class AdamW:
             raise bad("betas", "two numbers of at least 0 and less than 1", self.betas)
 
     def build(self, groups: list[dict[str, Any]]) -> torch.optim.Optimizer:
+        """torch's optimizer for some groups of parameters."""
         return torch.optim.AdamW(groups, lr=self.lr, betas=self.betas, eps=self.eps, fused=True)
 
 
@@ -56,6 +63,7 @@ class Adafactor:
         _check(self.lr, self.weight_decay)
 
     def build(self, groups: list[dict[str, Any]]) -> torch.optim.Optimizer:
+        """torch's optimizer for some groups of parameters."""
         return torch.optim.Adafactor(groups, lr=self.lr)
 
 

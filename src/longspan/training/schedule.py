@@ -11,9 +11,13 @@ class Schedule(Protocol):
     """(step, steps) to a factor of the learning rate; the first step is 0."""
 
     @property
-    def warmup(self) -> float: ...
+    def warmup(self) -> float:
+        """Steps in which the rate rises; below 1 a share of all."""
+        ...
 
-    def factor(self, step: int, steps: int) -> float: ...
+    def factor(self, step: int, steps: int) -> float:
+        """What the learning rate is multiplied by at a step of so many."""
+        ...
 
 
 @dataclass(frozen=True)
@@ -30,6 +34,7 @@ class Constant:
         _check(self.warmup)
 
     def factor(self, step: int, steps: int) -> float:
+        """What the learning rate is multiplied by at a step of so many."""
         warm, _ = _progress(self.warmup, step, steps)
         return warm
 
@@ -49,6 +54,7 @@ class Linear:
         _check(self.warmup)
 
     def factor(self, step: int, steps: int) -> float:
+        """What the learning rate is multiplied by at a step of so many."""
         warm, done = _progress(self.warmup, step, steps)
         return warm * (self.end + (1 - self.end) * (1 - done))
 
@@ -64,6 +70,7 @@ class Cosine:
         _check(self.warmup)
 
     def factor(self, step: int, steps: int) -> float:
+        """What the learning rate is multiplied by at a step of so many."""
         warm, done = _progress(self.warmup, step, steps)
         return warm * (self.end + (1 - self.end) * (1 + math.cos(math.pi * done)) / 2)
 
@@ -80,6 +87,7 @@ class Polynomial:
         _check(self.warmup)
 
     def factor(self, step: int, steps: int) -> float:
+        """What the learning rate is multiplied by at a step of so many."""
         warm, done = _progress(self.warmup, step, steps)
         return warm * (self.end + (1 - self.end) * math.pow(1 - done, self.power))
 
