@@ -65,8 +65,8 @@ def finetune(
     """Train a Reader for its task and write it to `out`, a folder that longspan.load and transformers read.
 
     `inputs` and `labels` are those of Reader.prepare: texts and their classes to classify, say. `validation`
-    is a tuple of other inputs and their labels, or the share of these that is held back. It is evaluated before the
-    first step, at the end, and on the way after each share `eval_every` of the steps; the weights that are
+    is a tuple of other inputs and their labels, or the share of these that is held back. It is evaluated
+    before the first step, at the end, and on the way after each share `eval_every` of the steps; the weights
     best by `metric` are kept, and after `patience` evaluations without better ones the run ends. `freeze`
     names weights that stay as they are; with `lora`, the options of Reader.add_lora, all do but changes of
     low rank and the head, which out/adapter holds alone, for peft. `options` are the fields of
