@@ -127,6 +127,26 @@ def test_passages_and_queries_of_an_index_are_projected(tmp_path: Path) -> None:
     np.testing.assert_allclose(encoded.tables.vectors[0], whole, rtol=0, atol=1e-5)
 
 
+def test_an_index_of_projected_vectors_is_searched_by_tokens_of_another_width(tmp_path: Path) -> None:
+    reader = made(tmp_path / "model", normalize=False)
+    (tmp_path / "docs").mkdir()
+    for number, text in enumerate(CORPUS):
+        (tmp_path / "docs" / f"{number}.txt").write_text(text)
+    with longspan.Index.open(tmp_path / "index", reader) as index:
+        index.add(tmp_path / "docs", progress=False)
+        assert (index._store.size_of("width"), index._store.size_of("token_bytes")) == (11, 24 // 8 + 4)
+        for mode in ("hybrid", "dense"):
+            hits = index.search("where is Rome", mode=mode)
+            assert len(hits) == len(CORPUS)
+            assert all(np.isfinite(hit.score) for hit in hits)
+        index.verify()
+    found = passages.encode_query(reader, "where is Rome")
+    assert found.tokens.shape[1] == 24
+    with torch.no_grad():
+        parts = reader.model.head.project(torch.from_numpy(found.tokens)).numpy()  # type: ignore[operator]
+    np.testing.assert_allclose(found.parts, parts, rtol=0, atol=1e-5)
+
+
 def test_another_type_is_that_of_the_projections_too(tmp_path: Path) -> None:
     made(tmp_path)
     read = longspan.load(tmp_path, dtype="bfloat16")

@@ -14,7 +14,10 @@ from safetensors.torch import save_file
 from torch.nn import functional as F
 
 import longspan
+from helpers import without_native
+from longspan import native
 from longspan.errors import CheckpointError
+from longspan.tasks import late_interaction
 from longspan.text.tokenizer import Tokenizer
 from parity.rankers import FAMILIES, encoder, words_of
 from unit.tasks.tiny import CORPUS
@@ -253,17 +256,72 @@ def test_no_other_task_is_taken_and_no_other_model(tmp_path: Path) -> None:
         longspan.load(tmp_path / "plain").encode_query_tokens("a")
 
 
-def test_an_index_takes_such_a_model_as_re_ranker_and_not_as_its_own(tmp_path: Path) -> None:
-    ours = longspan.load(pylate(tmp_path / "model"))
+@pytest.fixture
+def docs(tmp_path: Path) -> Path:
     (tmp_path / "docs").mkdir()
     for number, text in enumerate(CORPUS):
         (tmp_path / "docs" / f"{number}.txt").write_text(text)
+    return tmp_path / "docs"
+
+
+def test_an_index_takes_such_a_model_as_re_ranker(tmp_path: Path, docs: Path) -> None:
+    ours = longspan.load(pylate(tmp_path / "model"))
     with longspan.Index.open(tmp_path / "index") as index:
-        index.add(tmp_path / "docs", vectors=False, progress=False)
+        index.add(docs, vectors=False, progress=False)
         hits = index.search("the river, the company, the words", mode="bm25", rerank=tmp_path / "model")
         asked = [(hits.asked, hit.text) for hit in hits]
         assert len(asked) == len(CORPUS)
         assert [hit.score for hit in hits] == pytest.approx(ours.predict(asked).tolist(), abs=1e-4)
-    refused = pytest.raises(longspan.InputError, match="or search with --rerank")
-    with longspan.Index.open(tmp_path / "other", tmp_path / "model") as index, refused:
-        index.add(tmp_path / "docs", progress=False)
+
+
+@pytest.mark.parametrize("make", [pylate, colbert])
+def test_an_index_is_built_with_such_a_folder_and_ranks_as_the_model_does(
+    tmp_path: Path, docs: Path, make: Any
+) -> None:
+    """Each file is one passage, so only the tokens around it are missing, and the bits of the codes."""
+    (tmp_path / "model").mkdir()
+    folder = make(tmp_path / "model")
+    theirs = MultiVectorEncoder(str(folder), device="cpu")
+    with longspan.Index.open(tmp_path / "index", folder, tokens="8bit") as index:
+        assert index.add(docs, progress=False).read == len(CORPUS)
+        assert index._store.size_of("width") == SIZE
+        hits = index.search(QUERIES[0], mode="dense")
+        index.verify()
+    (query,) = theirs.encode_query(QUERIES[:1], batch_size=1)
+    for hit in hits:
+        (tokens,) = theirs.encode_document([hit.text], batch_size=1)
+        inner = torch.as_tensor(tokens)[2:-1]  # without the first, the prefix and the last
+        expected = float((torch.as_tensor(query) @ inner.T).amax(1).mean())
+        assert hit.dense == pytest.approx(expected, abs=0.01)
+    assert len(hits) == len(CORPUS)
+
+
+@pytest.mark.parametrize("form", ["theirs", "ours"])
+def test_such_a_folder_is_for_no_other_task_whoever_saved_it(tmp_path: Path, form: str) -> None:
+    folder = pylate(tmp_path / "theirs")
+    if form == "ours":
+        longspan.load(folder).save(tmp_path / "ours")
+    with pytest.raises(longspan.InputError, match=r"use rank\(\), or search an index"):
+        longspan.load(tmp_path / form, "encode")
+
+
+def test_scores_go_through_the_native_kernel_and_are_the_same_without(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    ours, pairs = longspan.load(pylate(tmp_path)), [(query, text) for query in QUERIES for text in CORPUS]
+    calls: list[int] = []
+    kernel = native.max_sim
+
+    def counting(*given: Any, **named: Any) -> None:
+        calls.append(len(given[0]))
+        kernel(*given, **named)
+
+    monkeypatch.setattr(native, "max_sim", counting)
+    found = ours.predict(pairs)
+    assert calls == ([LENGTH] * len(pairs) if native.core() else [])
+    tokens = ours.encode_query_tokens(QUERIES), ours.encode_document_tokens(CORPUS)
+    np.testing.assert_allclose(ours.max_sim(*tokens).reshape(-1), found, rtol=0, atol=1e-5)
+    monkeypatch.setattr(late_interaction, "AT_ONCE", 1)  # documents in several groups
+    np.testing.assert_allclose(ours.max_sim(*tokens).reshape(-1), found, rtol=0, atol=1e-5)
+    without_native(monkeypatch)
+    np.testing.assert_allclose(ours.max_sim(*tokens).reshape(-1), found, rtol=0, atol=1e-5)

@@ -154,8 +154,14 @@ WEIGHTS: dict[str, dict[str, float]] = {
         "cosine": 17.91,
         "document_cosine": 9.3,
     },
+    "own": {
+        "own": 1.75,
+    },
 }
-"""For passages of documents with vectors of tokens, with vectors of passages only, and not read yet."""
+"""For passages of documents with vectors of tokens, with vectors of passages only, and not read yet; "own"
+for models that compare tokens themselves."""
+COSINES, MAX_SIMS = (0.04, 0.084), (0.13, 0.036)
+"""The mean and the spread, over the passages of an index, of what the weights were fitted to."""
 CONFIDENCE: dict[str, dict[str, float]] = {
     "tokens": {
         "cosine": -0.44,
@@ -218,6 +224,11 @@ CONFIDENCE: dict[str, dict[str, float]] = {
         "document_cosine": 0.31,
         "share": 1.12,
         "constant": -2.53,
+    },
+    "own": {
+        "own": 0.17,
+        "share": 2.23,
+        "constant": -3.59,
     },
 }
 """Logistic regression on what is known of the best candidate: whether there is an answer at all."""

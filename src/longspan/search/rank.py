@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 
 from longspan.search import fusion
-from longspan.search.answer import token_weights
 from longspan.search.lexical import Lexical
+from longspan.search.meaning import Own, by_tokens, by_vectors
 from longspan.search.terms import Term
 from longspan.shapes import BoolArray, FloatArray, IntArray
 
@@ -19,8 +19,6 @@ QUICK, BY_COSINE, BY_BM25, BY_DOCUMENT = 250, 120, 100, 120
 """How many passages the quick scores propose to the thorough one: all of them together, and some alone."""
 FINEST = 160
 """How many of these are compared token by token."""
-PRODUCTS = 1 << 24
-"""How many products of tokens are held at once: a query may be as long as a page."""
 
 
 class Signals(NamedTuple):
@@ -32,6 +30,10 @@ class Signals(NamedTuple):
     vectors: "QueryVectors | None"
     term_of: IntArray
     "(Q,): the word that each token belongs to, -1 for none; empty without vectors."
+    near: FloatArray | None = None
+    "(rows,): cosines with the query, or what stands for them; None without vectors."
+    own: Own | None = None
+    "What a model says that was made to compare tokens."
 
 
 class Ranking(NamedTuple):
@@ -55,9 +57,17 @@ def passages(view: "View", query: Signals, allowed: BoolArray, top: int, mode: s
     if not len(rows):
         return Ranking({}, 0.0)
     read = view.read[rows] if query.vectors is not None else np.zeros(len(rows), bool)
-    kind = "tokens" if len(view.tokens) else "vectors"
-    likely, confidence = _likelihood(features, read, f"dense {kind}" if mode == "dense" else kind)
+    likely, confidence = _likelihood(
+        features, read, _kind(query, mode, "tokens" if len(view.tokens) else "vectors")
+    )
     return Ranking(best(rows, likely, top), confidence)
+
+
+def _kind(query: Signals, mode: str, known: str) -> str:
+    """The weights of a score by what is known: a model that compares tokens needs nobody's but its own."""
+    if mode != "dense":
+        return known
+    return "own" if query.own is not None else f"dense {known}"
 
 
 def _likelihood(features: Mapping[str, FloatArray], read: BoolArray, kind: str) -> tuple[FloatArray, float]:
@@ -81,10 +91,10 @@ def candidates(
     words, documents = said.inside[rows] / said.total, said.documents[owner] / said.document_total
     quick = 0.6 * words + 0.6 * documents
     proposals = [(said.bm25[rows], BY_BM25), (words + 4 * documents, BY_DOCUMENT)]
-    if query.vectors is not None:
-        cosine = cosines(view, query.vectors.vector)
-        proposals.append((cosine[rows], BY_COSINE))
-        meaning = cosine[rows] + 0.5 * cosine[view.slots][owner]
+    near = query.near
+    if near is not None:
+        proposals.append((near[rows], BY_COSINE))
+        meaning = near[rows] + 0.5 * near[view.slots][owner]
         quick = meaning if mode == "dense" else quick + meaning
         proposals = proposals[2:] if mode == "dense" else proposals
     proposals.append((quick, QUICK))
@@ -106,89 +116,28 @@ def candidates(
         "missing_name": said.missing_name[owner],
     }
     features |= fusion.shapes(query.text, texts, places)
-    if query.vectors is not None:
-        features |= {"cosine": cosine[rows], "document_cosine": cosine[view.slots][owner]}
-        features |= _by_vectors(view, query, query.vectors, rows, owner)
+    if near is not None:
+        features |= {"cosine": near[rows], "document_cosine": near[view.slots][owner]}
+        features |= by_vectors(view, query, rows, owner)
+        if query.own is not None:
+            features = query.own.scaled(features) | {"own": query.own.standard(rows)}
         if len(view.tokens):
-            quick = fusion.score(features, "dense vectors" if mode == "dense" else "vectors")
+            quick = fusion.score(features, _kind(query, mode, "vectors"))
             finest = np.flatnonzero(~view.read[rows])  # words alone speak for these
             read = np.flatnonzero(view.read[rows])
             finest = np.sort(np.append(finest, read[_largest(quick[read], FINEST)]))
             rows, owner = rows[finest], owner[finest]
             features = {name: column[finest] for name, column in features.items()}
-            features |= _by_tokens(view, query, query.vectors, rows, owner)
+            found = by_tokens(view, query, rows, owner)
+            features |= found if query.own is None else query.own.scaled(found)
     return rows, features
-
-
-def _weights(query: Signals, owner: IntArray) -> FloatArray:
-    """(n, Q): how much each token of the query counts in each of some documents, by rarity inside of it."""
-    own = {
-        number: token_weights(query, query.said.rarity_inside[:, number]) for number in set(owner.tolist())
-    }
-    return np.array([own[number] for number in owner.tolist()])
-
-
-def _by_vectors(
-    view: "View", query: Signals, vectors: "QueryVectors", rows: IntArray, owner: IntArray
-) -> dict[str, FloatArray]:
-    """Cosines with the sum of the query's tokens, each as rare as its word in the document, or anywhere."""
-    read, gram = view.read[rows], _matmul(vectors.parts, vectors.parts.T)
-    near = np.where(read[:, None], view.vectors[np.where(read, rows, 0)].astype(np.float32), 0)
-    along = _matmul(near, vectors.parts.T)  # (n, Q)
-
-    def cosine(weights: FloatArray) -> FloatArray:
-        length = np.sqrt(np.maximum((_matmul(weights, gram) * weights).sum(-1), 1e-12))
-        result: FloatArray = (along * weights).sum(1) / length
-        return result
-
-    rare = token_weights(query, query.said.rarity)
-    return {"inside_cosine": cosine(_weights(query, owner)), "rare_cosine": cosine(rare)}
-
-
-def _by_tokens(
-    view: "View", query: Signals, vectors: "QueryVectors", rows: IntArray, owner: IntArray
-) -> dict[str, FloatArray]:
-    """MaxSim of the query's tokens, and how much of each passage they match."""
-    content = token_weights(query, np.ones(len(query.terms))) > 0
-    rare = token_weights(query, query.said.rarity)
-    starts, ends = view.token_spans
-    starts, ends = starts[rows], ends[rows]
-    sums: dict[str, FloatArray] = {name: np.zeros(len(rows)) for name in fusion.TOKENS}
-    blocks = -(-int((ends - starts).sum()) * len(content) // PRODUCTS)
-    for held in np.array_split(np.flatnonzero(ends > starts), max(1, blocks)):
-        if not len(held):
-            continue
-        sizes = (ends - starts)[held]
-        begins = np.cumsum(sizes) - sizes
-        place = np.repeat(starts[held] - begins, sizes) + np.arange(sizes.sum())
-        products, worth = token_products(view, vectors, place)
-        maxima = np.maximum.reduceat(products, begins)  # (n, Q)
-        own = _weights(query, owner[held])
-        sums["max_sim"][held] = maxima.mean(1)
-        sums["inside_max_sim"][held] = (maxima * own).sum(1) / own.sum(1)
-        sums["rare_max_sim"][held] = (maxima * rare).sum(1) / rare.sum()
-        matched = products[:, content].max(1)
-        counted = np.maximum(np.add.reduceat(worth, begins), 1e-9)
-        sums["coverage"][held] = np.add.reduceat(matched * worth, begins) / counted
-    return sums
-
-
-def token_products(view: "View", vectors: "QueryVectors", place: IntArray) -> tuple[FloatArray, FloatArray]:
-    """The cosines (n, Q) of some tokens of the index with those of the query, and how much each counts."""
-    from longspan.nn.max_sim import max_sim
-    from longspan.search.token_codes import unpack
-
-    codes, scales, worth = unpack(view.tokens[place], vectors.tokens.shape[1])
-    unit = vectors.tokens / np.maximum(np.linalg.norm(vectors.tokens, axis=1, keepdims=True), 1e-9)
-    each = np.arange(len(codes))
-    return max_sim(unit, codes, scales, each, each + 1), worth
 
 
 def documents(view: "View", query: Signals, allowed: BoolArray, top: int, mode: str) -> Ranking:
     """The best documents, each as its best passage; scores are BM25, or how likely each of them answers."""
     said, rows = query.said, np.flatnonzero(allowed)
     scores: FloatArray = (said.documents / said.document_total + said.best / said.total) / 2
-    if mode != "bm25" and query.vectors is not None:
+    if mode != "bm25" and query.near is not None:
         meaning = _documents_by_meaning(view, query, rows[view.read[rows]])
         scores = meaning if mode == "dense" else scores + fusion.DOCUMENT_MEANING * np.maximum(meaning, 0)
     elif mode == "dense":
@@ -214,12 +163,11 @@ def documents(view: "View", query: Signals, allowed: BoolArray, top: int, mode: 
 
 def _documents_by_meaning(view: "View", query: Signals, rows: IntArray) -> FloatArray:
     """(D,): the scores of documents by their vectors and those of their passages; -1 for those not read."""
-    assert query.vectors is not None
+    assert query.near is not None
     scores = np.full(len(view.entries), -1.0)
     if len(rows):
-        cosine = cosines(view, query.vectors.vector)
         numbers, begins = np.unique(view.owner[rows], return_index=True)
-        scores[numbers] = document_scores(cosine[view.slots[numbers]], cosine[rows], begins)
+        scores[numbers] = document_scores(query.near[view.slots[numbers]], query.near[rows], begins)
     return scores
 
 
@@ -238,33 +186,6 @@ def document_scores(documents: FloatArray, passages: FloatArray, begins: IntArra
     three = np.add.reduceat(counted, begins) / np.minimum(sizes, 3)
     scores: FloatArray = (documents + passages[order][begins] + three) / 3
     return scores
-
-
-# Vectors
-
-
-def cosines(view: "View", vector: FloatArray) -> FloatArray:
-    """(rows,): the product of every row with the query, to half precision; 0 where there is no vector."""
-    result = np.zeros(len(view.owner), np.float32)
-    result[: len(view.vectors)] = products(view.vectors, vector)[: len(result)]
-    return result
-
-
-def products(vectors: FloatArray, query: FloatArray) -> FloatArray:
-    """The product of every row (N, C) with the query, to half precision."""
-    import torch
-
-    result: FloatArray = torch.mv(torch.from_numpy(vectors), torch.from_numpy(query).half()).float().numpy()
-    return result
-
-
-def _matmul(a: FloatArray, b: FloatArray) -> FloatArray:
-    """a @ b by torch: numpy has threads of its own, and two pools of threads wait for each other."""
-    import torch
-
-    left = torch.from_numpy(a)
-    result: FloatArray = (left @ torch.from_numpy(b).to(left.dtype)).numpy()
-    return result
 
 
 # The best of many

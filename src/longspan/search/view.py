@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from longspan.errors import bad, whole
-from longspan.search import fusion, rank
+from longspan.search import fusion, meaning, rank
 from longspan.search.answer import answering_sentence
 from longspan.search.lexical import Shape, lexical
 from longspan.search.query import Query, exactly, holds
@@ -115,17 +115,26 @@ class View:
         roots: Sequence[Path] | None,
     ) -> Hits:
         """The best hits for a query."""
-        signals = self.signals(query.text, vectors)
         allowed = self._allowed(query, roots)
+        signals = self.signals(query.text, vectors, allowed)
         ranking = (rank.passages if by == "passage" else rank.documents)(self, signals, allowed, top, mode)
         hits = [self._hit(row, score, signals, query, roots) for row, score in ranking.scores.items()]
         return Hits(query.text, hits, answered=ranking.confidence >= fusion.ANSWERED)
 
-    def signals(self, text: str, vectors: "QueryVectors | None") -> rank.Signals:
-        """What is known of a query."""
+    def signals(
+        self, text: str, vectors: "QueryVectors | None", allowed: BoolArray | None = None
+    ) -> rank.Signals:
+        """What is known of a query to the passages that may answer, or to all."""
         terms = query_terms(text, self._store.known)
         said = lexical(terms, self._store.postings, self._adjacent, self._named, self._shape)
-        return rank.Signals(text, terms, said, vectors, term_of(terms, vectors.offsets if vectors else ()))
+        known = rank.Signals(text, terms, said, vectors, term_of(terms, vectors.offsets if vectors else ()))
+        if vectors is None:
+            return known
+        if not vectors.own or not len(self.tokens):
+            return known._replace(near=meaning.cosines(self, vectors.vector))
+        rows = np.flatnonzero(self._shape.lengths > 0 if allowed is None else allowed)
+        own = meaning.own_scores(self, vectors, rows)
+        return known._replace(near=own.near, own=own)
 
     def _hit(
         self, row: int, score: float, signals: rank.Signals, query: Query, roots: Sequence[Path] | None
@@ -142,9 +151,6 @@ class View:
             text, signals, int(self.owner[row]), tokens, passage.path, rows=is_table(path, entry.kind)
         )
         where = Where(entry, passage)
-        dense = None
-        if signals.vectors is not None and self.read[row]:
-            dense = float(self.vectors[row].astype(np.float32) @ signals.vectors.vector)
         return Hit(
             file=path,
             same=tuple(file.path for file in files if file.path != path),
@@ -160,10 +166,19 @@ class View:
             answer_line=where.line(start + begin),
             where=where.label(start + begin),
             score=score,
-            dense=dense,
+            dense=self._dense(row, signals),
             bm25=float(signals.said.bm25[row]) or None,
             text=text,
         )
+
+    def _dense(self, row: int, query: rank.Signals) -> float | None:
+        """The cosine of a passage, or the score of a model that compares tokens; None if there is none."""
+        if query.own is not None:
+            score = float(query.own.scores[row])
+            return None if np.isnan(score) else score
+        if query.vectors is None or not self.read[row]:
+            return None
+        return float(self.vectors[row].astype(np.float32) @ query.vectors.vector)
 
     def _tokens(
         self, row: int, text: str, lead: int, query: rank.Signals
@@ -177,7 +192,7 @@ class View:
         places = encoding.offsets[kept][:, 0]
         if not len(places) or len(places) != end - start:  # a tokenizer that sees more than the passage
             return None
-        return places - lead, rank.token_products(self, query.vectors, np.arange(start, end))[0]
+        return places - lead, meaning.token_products(self, query.vectors, np.arange(start, end))[0]
 
     def _named(self, stem: str) -> IntArray:
         """The documents in files whose name holds a stem."""

@@ -1,21 +1,39 @@
 """Small folders of files, indexes of them, and a tiny model that can be loaded from disk."""
 
 from collections.abc import Mapping, Sequence
+from functools import cache
 from pathlib import Path
 
 import numpy as np
+import torch
 
+from longspan.families.task_model import TaskModel
 from longspan.reader import Reader
 from longspan.search.index import Index
 from longspan.search.records import Entry, File, Row, Tables
 from longspan.search.store import Store
-from unit.tasks.tiny import CORPUS, reader
+from longspan.tasks.registry import build
+from unit.tasks.tiny import CORPUS, config, reader, tokenizer
 
 WORDS = " ".join(CORPUS).split()
+LATE = 11
+"""The width of token vectors."""
 
 
 def tiny() -> Reader:
     return reader("longformer", "encode", positions=512, overflow="window")
+
+
+@cache
+def _late_model() -> TaskModel:
+    with torch.random.fork_rng():
+        torch.manual_seed(6)
+        return build(config("bert", 512), "late-interaction", size=LATE).eval()
+
+
+def late() -> Reader:
+    """A model of late interaction, whose token vectors are of another width than its backbone."""
+    return Reader(_late_model(), tokenizer("bert"), overflow="window")
 
 
 def text(number: int, sentences: int = 30) -> str:

@@ -538,7 +538,7 @@ def test_a_query_in_which_the_model_sees_nothing_is_searched_by_words(
 def test_a_query_may_be_a_page_long(shared: Index, monkeypatch: pytest.MonkeyPatch) -> None:
     query = " ".join(f"word{i} river" for i in range(700))
     hits = shared.search(query, top=5)
-    monkeypatch.setattr("longspan.search.rank.PRODUCTS", 1000)
+    monkeypatch.setattr("longspan.search.meaning.PRODUCTS", 1000)
     again = shared.search(query, top=5)
     assert [hit.start for hit in again] == [hit.start for hit in hits]
     assert [hit.score for hit in again] == pytest.approx([hit.score for hit in hits])

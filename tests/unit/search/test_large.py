@@ -10,6 +10,7 @@ import pytest
 
 from longspan.errors import InputError
 from longspan.progress import Estimate, Progress
+from longspan.reader import Reader
 from longspan.search import large, passages, writer
 from longspan.search.index import Index
 from longspan.search.records import Entry, Row
@@ -18,7 +19,7 @@ from longspan.search.update import Report
 from longspan.text import parts
 from longspan.text.documents import Document, Limits
 from longspan.text.passages import tile
-from unit.search.folders import text, tiny, written
+from unit.search.folders import late, text, tiny, written
 
 ROWS = [f"2024-05-{n % 28 + 1:02} INFO row{n} {' '.join(text(n % 9, 1).split()[:9])}\n" for n in range(400)]
 LOG = "".join(row + "\n" * (n % 17 == 0) for n, row in enumerate(ROWS))
@@ -175,17 +176,17 @@ def test_a_begun_document_that_others_follow_is_begun_again(
     index.verify()
 
 
-@pytest.mark.parametrize("kind", ["1bit", "off"])
+@pytest.mark.parametrize(("model", "kind"), [(tiny, "1bit"), (tiny, "off"), (late, "1bit"), (late, "8bit")])
 def test_a_document_read_in_segments_has_the_vectors_of_all_of_them(
-    docs: Path, tmp_path: Path, kind: str
+    docs: Path, tmp_path: Path, model: Callable[[], Reader], kind: str
 ) -> None:
-    index = Index.open(tmp_path / "index", tiny(), tokens=kind)
+    index = Index.open(tmp_path / "index", model(), tokens=kind)
     report = index.add(docs)
     assert report.read == 2
     entry = entry_of(index, "big.log")
     texts = [row.text for row in index._store.passages(entry)]
     assert len(passages._segments(0, texts)) > 3
-    (expected,) = passages.encode(tiny(), [texts], kind)
+    (expected,) = passages.encode(model(), [texts], kind)
     own = slice(entry.slot, entry.slot + entry.passages + 1)
     assert np.abs(index._store.vectors()[own] - expected.tables.vectors).max() < 1e-3
     codes = index._store.tokens()[entry.token_slot : entry.token_slot + entry.tokens]
@@ -195,13 +196,17 @@ def test_a_document_read_in_segments_has_the_vectors_of_all_of_them(
     index.verify()
 
 
-@pytest.mark.parametrize("between", [False, True])
+@pytest.mark.parametrize(("model", "between"), [(tiny, False), (tiny, True), (late, True)])
 def test_what_the_model_read_before_a_stop_is_not_read_again(
-    docs: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, between: bool
+    docs: Path,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    model: Callable[[], Reader],
+    between: bool,
 ) -> None:
-    whole = Index.open(tmp_path / "whole", tiny())
+    whole = Index.open(tmp_path / "whole", model())
     whole.add(docs)
-    index = Index.open(tmp_path / "index", tiny())
+    index = Index.open(tmp_path / "index", model())
     with monkeypatch.context() as patch:
         patch.setattr(passages, "encode", stops_at(passages.encode, 4))
         with pytest.raises(KeyboardInterrupt):
@@ -222,7 +227,7 @@ def test_what_the_model_read_before_a_stop_is_not_read_again(
 
     monkeypatch.setattr(passages, "encode", counting)
     index.close()
-    index = Index.open(tmp_path / "index", tiny())
+    index = Index.open(tmp_path / "index", model())
     index.embed()
     entry, expected = entry_of(index, "big.log"), entry_of(whole, "big.log")
     assert sum(read) <= entry.passages - done.passages + 60  # and the passages of the small file
