@@ -13,7 +13,7 @@ HF_TEXT := -k 'not Vision2Text'
 HF_BUT := test_sdpa_can_dispatch_non_composite_models test_generate_compile_model_forward_fullgraph
 DRAWN := longformer 'Window(3, dilation=2) & Causal()' 'BlockWindow(2) | GlobalBlocks(2) | RandomBlocks(2, 2, "uniform")'
 MODEL_TESTS := tests/unit/nn tests/unit/families tests/unit/tasks tests/unit/test_reader.py tests/properties/test_reader_independence.py
-TOOL_TESTS := $(foreach name,trainer peft export st_tools st_module hf_interface,tests/parity/test_$(name).py)
+TOOL_TESTS := tests/unit/training/test_log.py $(foreach name,trainer peft_adapters peft export st_tools st_module hf_interface,tests/parity/test_$(name).py)
 NATIVE := CMakeLists.txt $(wildcard csrc/*.* csrc/*/*.*)
 
 # Of `make fuzz`, for each kind of file; and of `make sanitize`.

@@ -114,7 +114,7 @@ def test_a_warm_process_is_told_the_adapter(monkeypatch: pytest.MonkeyPatch, tmp
         opened.append(adapter)
         raise InputError("enough")
 
-    monkeypatch.setattr(keep_server.Index, "open", open_index)
+    monkeypatch.setattr(Index, "open", open_index)
     with pytest.raises(InputError, match="enough"):
         keep_server.main(tmp_path / "ix", "model", 3, QUERY)
     assert opened == [QUERY]

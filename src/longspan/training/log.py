@@ -31,8 +31,8 @@ class RunLog:
     def __init__(self, folder: Path, step: int, *, tensorboard: bool = False) -> None:
         kept = [record for record in read_log(folder) if record["step"] <= step]
         write_text(folder / NAME, "".join(f"{json.dumps(record)}\n" for record in kept))
-        self._file: TextIO = (folder / NAME).open("a", encoding="utf-8")
         self._board = _board(folder / "tensorboard", step) if tensorboard else None
+        self._file: TextIO = (folder / NAME).open("a", encoding="utf-8")
 
     def write(self, record: Record) -> None:
         """Add a record; numbers of it are curves of TensorBoard."""
