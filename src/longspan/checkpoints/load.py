@@ -81,7 +81,7 @@ def load_model(
             pooling=pooling,
             normalize=normalize,
             ignore_mismatched_sizes=ignore_mismatched_sizes,
-            adapter=None if beside else str(adapter) if adapter is not None else None,
+            adapter=None if beside or adapter is None else str(adapter),
             lora=lora,
         )
 
@@ -110,29 +110,22 @@ def _load(
     job = _task(task, family, raw, modules)
     own, chosen_dtype = is_own(raw), None if dtype is None else _dtype(dtype)
     config = config if own else family.for_class(config, job.architecture)
-    weights = family.adapt(raw, open_weights(place, rename=family.variable_names))
-    weights = _merged(family, raw, weights, adapter)
+    weights = _merged(family, raw, family.adapt(raw, open_weights(place, family.variable_names)), adapter)
     weights = late.with_projection(weights) if late else weights
-    if own:
-        table = family.own_table(job.architecture, job.saved_as, config, job.modules)
-    else:
-        named = family.as_stored(weights.shapes)
-        table = named.table(job.architecture, prefix_of(weights.shapes, place, named.words), job.modules)
+    table = _table(family, config, job, weights, None if own else place)
     _refuse_missing_layers(config, table, weights, place)
     _refuse_other_words(family, table, weights, place)
     names = read_labels(raw, labels) if job.has_labels else ()
     vectors = _vectors(modules, pooling, normalize, table, weights) if job.architecture == BARE else {}
-    vectors |= _head_sizes(job, table, weights)
     with torch.device("meta"), NoInit():
-        model = build(config, job.name, labels=len(names) or 2, **vectors)
+        model = build(config, job.name, labels=len(names) or 2, **vectors, **_head_sizes(job, table, weights))
     _set_head_dropout(model, job, raw)
     if model.decodes_words:
         table = _tied_as_stored(model, table, weights, raw, family)
     unused = () if own else family.unused_modules(family.class_name(config, job.architecture, raw))
     match = match_weights(model, table, weights, unused=unused)
     if lora is not None:
-        lora.match(model, raw)
-        lora.cover(match, model)
+        lora.match(model, raw, match)
     drawn = settle(match, place, ignore_mismatched_sizes=ignore_mismatched_sizes)
     stored = stored_dtype(match, weights, place)
     assign(model, match, drawn, weights, chosen_dtype or stored)
@@ -148,7 +141,7 @@ def _load(
         model=model.eval(),
         config=raw,
         report=match.report(table, weights),
-        notes=(*match.notes, *(lora.notes if lora else ())),
+        notes=tuple(match.notes),
         folder=place,
         labels=names,
         problem=model.problem,
@@ -163,6 +156,14 @@ def _merged(family: Family, raw: Raw, weights: Weights, adapter: str | None) -> 
         repair = "Files of its kind hold no adapters, and there is no such folder."
         raise bad("adapter", f"None for {family.name}, or the folder of an adapter", adapter, repair)
     return weights
+
+
+def _table(family: Family, config: ModelConfig, job: Task, weights: Weights, place: Path | None) -> KeyTable:
+    """The names in a file: our own, or those of transformers' files at a place."""
+    if place is None:
+        return family.own_table(job.architecture, job.saved_as, config, job.modules)
+    named = family.as_stored(weights.shapes)
+    return named.table(job.architecture, prefix_of(weights.shapes, place, named.words), job.modules)
 
 
 def _task(name: str | None, family: Family, raw: Raw, modules: Modules | None) -> Task:

@@ -76,13 +76,7 @@ def finetune(
     task, given = TASKS[reader.task], [list(column) for column in (*inputs, labels)]
     given, held = _split(given, validation, options.get("seed", 0))
     data = _examples(reader, given)
-    loss = partial(_loss, task.loss_sum)
-    if class_weights is not None:
-        if not task.has_labels:
-            raise bad("class_weights", "None for a task without classes", class_weights)
-        batches = (data.batch(np.array([number])).labels for number in range(len(data.lengths)))
-        found = [labels for labels in batches if isinstance(labels, Tensor)]
-        loss = partial(loss, class_weights=weights_of(class_weights, reader.labels, found))
+    loss = _weighted(partial(_loss, task.loss_sum), reader, data, class_weights)
     if lora is not None and not lora_layers(reader.model):
         reader.add_lora(**lora)
     make_frozen(reader.model, list(freeze))
@@ -90,10 +84,7 @@ def finetune(
     if held is not None:
         run = _evaluator(reader, held, loss, options.get("micro_tokens", 8192))
         evaluation = Evaluation(run=run, every=eval_every, metric=metric, patience=patience)
-    if options.get("steps") is None and options.get("epochs") is None:
-        options["epochs"] = EPOCHS
-    if options.get("batch_tokens") is None and options.get("batch_size") is None:
-        options["batch_size"] = BATCH_SIZE
+    _complete(options)
     folder = Path(out).expanduser().absolute()
     report = train(
         reader.model,
@@ -136,6 +127,27 @@ def _split(
             "validation", f"{len(given) - 1} lists of inputs and one of labels", f"{len(columns)} lists"
         )
     return given, columns
+
+
+def _complete(options: TrainingOptions) -> None:
+    """Settings that a run cannot do without."""
+    if options.get("steps") is None and options.get("epochs") is None:
+        options["epochs"] = EPOCHS
+    if options.get("batch_tokens") is None and options.get("batch_size") is None:
+        options["batch_size"] = BATCH_SIZE
+
+
+def _weighted(
+    loss: "partial[Loss]", reader: Reader, data: Examples, class_weights: ClassWeights | None
+) -> "partial[Loss]":
+    """The loss in which classes count as they are told to."""
+    if class_weights is None:
+        return loss
+    if not TASKS[reader.task].has_labels:
+        raise bad("class_weights", "None for a task without classes", class_weights)
+    batches = (data.batch(np.array([number])).labels for number in range(len(data.lengths)))
+    found = [labels for labels in batches if isinstance(labels, Tensor)]
+    return partial(loss, class_weights=weights_of(class_weights, reader.labels, found))
 
 
 def _examples(reader: Reader, columns: Columns) -> Examples:
