@@ -110,10 +110,12 @@ class Adapter:
     part: Part
     changes: dict[str, list[Change]] = field(default_factory=dict)
     "By parameter, once it is matched with a model."
-    notes: list[str] = field(default_factory=list)
 
-    def match(self, model: TaskModel, raw: Raw) -> None:
-        """Find the parameter of each tensor; one that fits no parameter, or not its shape, is refused."""
+    def match(self, model: TaskModel, raw: Raw, match: Match) -> None:
+        """Find the parameter of each tensor; one that fits no parameter, or not its shape, is refused.
+
+        What the adapter holds whole need not be in the file of the model, and leaves its `match`.
+        """
         left, table = dict.fromkeys(self.part.shapes), table_of(model, raw)
         for prefix in dict.fromkeys((table.prefix, family_named(model, raw).prefix, "")):
             names = replace(table, prefix=prefix)
@@ -122,10 +124,13 @@ class Adapter:
                     for change in self._found(key, (stop - start, *parameter.shape[1:]), start, left):
                         self.changes.setdefault(name, []).append(change)
         self._refuse_tied(model, {table.key(name) for pair in table.ties.items() for name in pair})
-        self._tell_unused(model, raw, left)
+        self._cover(match, model)
+        if unused := self._unused(model, raw, left):
+            match.notes.append(
+                f"{unused} tensors of the adapter belong to modules that the task does not use."
+            )
 
-    def cover(self, match: Match, model: TaskModel) -> None:
-        """Parameters that the adapter holds whole need not be in the file of the model."""
+    def _cover(self, match: Match, model: TaskModel) -> None:
         shapes = {name: len(parameter) for name, parameter in stored(model)}
         for name, changes in self.changes.items():
             rows = sum(change.stop - change.start for change in changes if len(change.tensors) == 1)
@@ -187,13 +192,16 @@ class Adapter:
         ends = ("", *(end for pair in PAIRS.values() for end in pair))
         names = {f"{PREFIX}{key.removesuffix('.weight')}{end}" for key in tied for end in ends}
         names |= {f"{PREFIX}{key}" for key in tied}
-        found = sorted(names & self.part.shapes.keys()) if is_tied(model) else []
+        if not is_tied(model):
+            return
+        words = self.changes.get(f"backbone.{model.backbone.config.words_name}", ())
+        found = sorted(names & self.part.shapes.keys()) + [change.tensors[0] for change in words]
         if found:
             reason = f"it changes {found[0]!r}, but the weight is that of the embeddings and of the head"
             raise refused(self.folder / WEIGHTS, reason, "Merge it by peft.")
 
-    def _tell_unused(self, model: TaskModel, raw: Raw, left: dict[str, None]) -> None:
-        """Tensors of another head, or of a module that is not used, are told; all others are refused."""
+    def _unused(self, model: TaskModel, raw: Raw, left: dict[str, None]) -> int:
+        """How many tensors are of another head, or of a module that is not used; all others are refused."""
         family = family_named(model, raw).as_modules
         modules = [*(head.values() for head in family.heads.values()), *family.unused.values()]
         heads = {
@@ -208,10 +216,7 @@ class Adapter:
             )
             if not name.startswith(PREFIX) or module not in heads:
                 raise refused(self.folder / WEIGHTS, f"nothing is called {name[:200]!r}", SAME)
-        if left:
-            self.notes.append(
-                f"{len(left)} tensors of the adapter belong to modules that the task does not use."
-            )
+        return len(left)
 
 
 def _rows(

@@ -81,7 +81,7 @@ def load_model(
             pooling=pooling,
             normalize=normalize,
             ignore_mismatched_sizes=ignore_mismatched_sizes,
-            adapter=None if beside else str(adapter) if adapter is not None else None,
+            adapter=None if beside or adapter is None else str(adapter),
             lora=lora,
         )
 
@@ -110,28 +110,22 @@ def _load(
     job = _task(task, family, raw, modules)
     own, chosen_dtype = is_own(raw), None if dtype is None else _dtype(dtype)
     config = config if own else family.for_class(config, job.architecture)
-    weights = _merged(family, raw, open_weights(place, rename=family.variable_names), adapter)
+    weights = _merged(family, raw, family.adapt(raw, open_weights(place, family.variable_names)), adapter)
     weights = late.with_projection(weights) if late else weights
-    if own:
-        table = family.own_table(job.architecture, job.saved_as, config, job.modules)
-    else:
-        named = family.as_stored(weights.shapes)
-        table = named.table(job.architecture, prefix_of(weights.shapes, place, named.words), job.modules)
+    table = _table(family, config, job, weights, None if own else place)
     _refuse_missing_layers(config, table, weights, place)
     _refuse_other_words(family, table, weights, place)
     names = read_labels(raw, labels) if job.has_labels else ()
     vectors = _vectors(modules, pooling, normalize, table, weights) if job.architecture == BARE else {}
-    vectors |= _head_sizes(job, table, weights)
     with torch.device("meta"), NoInit():
-        model = build(config, job.name, labels=len(names) or 2, **vectors)
+        model = build(config, job.name, labels=len(names) or 2, **vectors, **_head_sizes(job, table, weights))
     _set_head_dropout(model, job, raw)
     if model.decodes_words:
         table = _tied_as_stored(model, table, weights, raw, family)
     unused = () if own else family.unused_modules(family.class_name(config, job.architecture, raw))
     match = match_weights(model, table, weights, unused=unused)
     if lora is not None:
-        lora.match(model, raw)
-        lora.cover(match, model)
+        lora.match(model, raw, match)
     drawn = settle(match, place, ignore_mismatched_sizes=ignore_mismatched_sizes)
     stored = stored_dtype(match, weights, place)
     assign(model, match, drawn, weights, chosen_dtype or stored)
@@ -139,35 +133,37 @@ def _load(
         lora.merge(model)
     model.problem = read_problem(raw) if job.has_problem else None
     model.token_heads = read_token_heads(place, model.config.width)
-    _read_projections(model, modules, chosen_dtype)
+    if isinstance(model.head, PoolingHead):
+        model.head.projections.extend(read_projections(modules, model.config.width))
+        if chosen_dtype is not None:
+            model.head.projections.to(chosen_dtype)
     return LoadedModel(
         model=model.eval(),
         config=raw,
         report=match.report(table, weights),
-        notes=(*match.notes, *(lora.notes if lora else ())),
+        notes=tuple(match.notes),
         folder=place,
         labels=names,
         problem=model.problem,
     )
 
 
-def _read_projections(model: TaskModel, modules: Modules | None, dtype: torch.dtype | None) -> None:
-    """Give a model that makes vectors what its folder does to them in the end."""
-    if isinstance(model.head, PoolingHead):
-        model.head.projections.extend(read_projections(modules, model.config.width))
-        if dtype is not None:
-            model.head.projections.to(dtype)
-
-
 def _merged(family: Family, raw: Raw, weights: Weights, adapter: str | None) -> Weights:
-    """The weights by the family's names, with an adapter added, where a file holds any."""
-    weights = family.adapt(raw, weights)
+    """The weights with an adapter added, where a file holds any."""
     if family.merge is not None and not is_own(raw):
         return family.merge(raw, weights, adapter)
     if adapter is not None:
         repair = "Files of its kind hold no adapters, and there is no such folder."
         raise bad("adapter", f"None for {family.name}, or the folder of an adapter", adapter, repair)
     return weights
+
+
+def _table(family: Family, config: ModelConfig, job: Task, weights: Weights, place: Path | None) -> KeyTable:
+    """The names in a file: our own, or those of transformers' files at a place."""
+    if place is None:
+        return family.own_table(job.architecture, job.saved_as, config, job.modules)
+    named = family.as_stored(weights.shapes)
+    return named.table(job.architecture, prefix_of(weights.shapes, place, named.words), job.modules)
 
 
 def _task(name: str | None, family: Family, raw: Raw, modules: Modules | None) -> Task:

@@ -260,6 +260,17 @@ def test_words_that_are_shared_are_not_changed_in_one_place(tmp_path: Path) -> N
         load_model(tmp_path / "base", adapter=tmp_path / "adapter")
 
 
+def test_words_are_shared_by_whatever_name_they_are_changed(tmp_path: Path) -> None:
+    save_model(model("bert", "fill"), tmp_path / "base")
+    folders(tmp_path / "other", "bert", target_modules=["query"])
+    path = tmp_path / "other/adapter/adapter_model.safetensors"
+    tensors = load_file(path)
+    table = "base_model.model.embeddings.word_embeddings.lora_embedding_"
+    save_file(tensors | {f"{table}A": torch.ones(2, 420), f"{table}B": torch.ones(16, 2)}, path)
+    with pytest.raises(CheckpointError, match="the weight is that of the embeddings and of the head"):
+        load_model(tmp_path / "base", adapter=tmp_path / "other/adapter")
+
+
 @pytest.mark.parametrize(
     ("options", "message"),
     [
