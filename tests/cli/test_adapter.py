@@ -55,7 +55,7 @@ def test_vectors_are_those_of_the_adapter_that_is_named(capsys: pytest.CaptureFi
 def test_a_re_ranker_without_adapters_takes_none(capsys: pytest.CaptureFixture[str]) -> None:
     reader("longformer", "classify", labels=1).save("ranker")
     _, err = told(capsys, "rank", "who?", "docs", "--model", "ranker", "--adapter", "x", status=2)
-    assert "`adapter` must be None for Longformer, but is 'x'" in err
+    assert "`adapter` must be None for Longformer, or the folder of an adapter, but is 'x'" in err
 
 
 def test_an_index_remembers_its_adapter_and_takes_no_other(capsys: pytest.CaptureFixture[str]) -> None:

@@ -99,7 +99,7 @@ def test_without_a_warm_process_one_is_started_behind_the_answer(
     started: list[tuple[object, ...]] = []
     monkeypatch.setattr(keep, "start", lambda *arguments: started.append(arguments))
     assert "1. docs/" in told(capsys, "search", "Rome", "--keep", "3", *OPTIONS)[0]
-    assert started == [(place(None, None), None, 3)]
+    assert started == [(place(None, None), None, 3, None)]
     told(capsys, "search", "Rome", "--keep", "0", *OPTIONS)
     assert len(started) == 1
 

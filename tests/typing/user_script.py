@@ -11,6 +11,7 @@ from torch import nn
 
 import longspan
 from longspan import patterns
+from longspan.pipeline.packing import Batch
 
 TEXTS = ["one text", "another"]
 
@@ -256,6 +257,26 @@ def accelerate(model: nn.Linear) -> None:
 
 def export(reader: longspan.Reader) -> None:
     reveal_type(longspan.export.onnx(reader.model, Path("model.onnx"), length=512, opset=18))
+
+
+def train(reader: longspan.Reader, model: nn.Linear) -> None:
+    examples = reader.examples(["a text"], labels=["yes"])
+    reveal_type(examples)
+    reveal_type(examples.lengths)
+    reveal_type(examples.batches())
+    optimizer = longspan.training.AdamW(lr=1e-4)
+    evaluation = longspan.training.Evaluation(run=lambda model: {"loss": 1.0}, every=0.5)
+    report = longspan.finetune(
+        reader, ["a text"], labels=["yes"], out="out", epochs=2, optimizer=optimizer, validation=0.5
+    )
+    reveal_type(report)
+    reveal_type(report.metrics)
+
+    def loss(model: nn.Module, batch: Batch) -> longspan.training.Loss:
+        return longspan.training.Loss(model(batch.ids), 1.0)
+
+    reveal_type(longspan.training.train(model, examples, loss, out="out", steps=3, evaluation=evaluation))
+    reveal_type(longspan.data.collator(reader)([{"text": "a text", "label": "yes"}]))
 
 
 def recover() -> str:

@@ -47,6 +47,17 @@ class MlmJob:
     warm_up: bool = True
     options: dict[str, Any] = field(default_factory=dict)
     "Fields of the config that differ from the preset's."
+    training: bool = True
+
+    @property
+    def family(self) -> str:
+        """What it is a model of."""
+        return self.preset
+
+    @property
+    def layers(self) -> int:
+        """Of the whole model."""
+        return self.config.layers
 
     @property
     def environment(self) -> dict[str, str]:

@@ -25,7 +25,7 @@ class Examples:
     """
 
     def __init__(
-        self, reading: "Read", pieces: Sequence[Document], owner: IntArray, targets: Sequence[Any]
+        self, reading: "Read", pieces: Sequence[Document], owner: IntArray, targets: Sequence[object]
     ) -> None:
         self._read, self._pieces, self._owner, self._targets = reading, pieces, owner, targets
         labeled = reading.given is not None

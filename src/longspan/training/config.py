@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field, fields
-from typing import Any, TypedDict
+from typing import TypedDict
 
 from longspan.errors import bad, no_option, one_of, whole
 from longspan.training.optimizer import AdamW, Optimizer
@@ -84,7 +84,7 @@ class TrainingConfig:
         if self.ema is not None and not 0 < self.ema < 1:
             raise bad("ema", "between 0 and 1", self.ema, "Use None for no average.")
 
-    def to_dict(self) -> dict[str, Any]:
+    def to_dict(self) -> dict[str, object]:
         """As JSON has it; two configs with the same one train alike."""
         plain = {field.name: getattr(self, field.name) for field in fields(self)}
         for name in ("optimizer", "schedule"):

@@ -1,7 +1,7 @@
 """Optimizers as values; torch's own do the work."""
 
 from dataclasses import dataclass
-from typing import Any, ClassVar, Protocol
+from typing import ClassVar, Protocol
 
 import torch
 
@@ -26,7 +26,7 @@ class Optimizer(Protocol):
         """How many numbers it keeps for each weight."""
         ...
 
-    def build(self, groups: list[dict[str, Any]]) -> torch.optim.Optimizer:
+    def build(self, groups: list[dict[str, object]]) -> torch.optim.Optimizer:
         """torch's optimizer for some groups of parameters."""
         ...
 
@@ -46,7 +46,7 @@ class AdamW:
         if len(self.betas) != 2 or not all(0 <= beta < 1 for beta in self.betas):
             raise bad("betas", "two numbers of at least 0 and less than 1", self.betas)
 
-    def build(self, groups: list[dict[str, Any]]) -> torch.optim.Optimizer:
+    def build(self, groups: list[dict[str, object]]) -> torch.optim.Optimizer:
         """torch's optimizer for some groups of parameters."""
         return torch.optim.AdamW(groups, lr=self.lr, betas=self.betas, eps=self.eps, fused=True)
 
@@ -62,7 +62,7 @@ class Adafactor:
     def __post_init__(self) -> None:
         _check(self.lr, self.weight_decay)
 
-    def build(self, groups: list[dict[str, Any]]) -> torch.optim.Optimizer:
+    def build(self, groups: list[dict[str, object]]) -> torch.optim.Optimizer:
         """torch's optimizer for some groups of parameters."""
         return torch.optim.Adafactor(groups, lr=self.lr)
 

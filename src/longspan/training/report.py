@@ -3,7 +3,6 @@
 import math
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
 
 from longspan.training.order import Order
 
@@ -57,7 +56,7 @@ class Report:
     skipped: int = 0
     "Steps without an update, as their loss was no number."
 
-    def to_dict(self) -> dict[str, Any]:
+    def to_dict(self) -> dict[str, object]:
         """As JSON has it."""
         return {**vars(self), "folder": str(self.folder)}
 
