@@ -21,10 +21,8 @@ class Optimizer(Protocol):
         """How much of itself a weight loses in a step, times the learning rate."""
         ...
 
-    @property
-    def moments(self) -> int:
-        """How many numbers it keeps for each weight."""
-        ...
+    moments: ClassVar[int]
+    "How many numbers it keeps for each weight."
 
     def build(self, groups: list[dict[str, object]]) -> torch.optim.Optimizer:
         """torch's optimizer for some groups of parameters."""
