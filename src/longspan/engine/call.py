@@ -12,7 +12,7 @@ from longspan.engine.backends.base import Problem, arithmetic
 from longspan.engine.backends.dense import decode
 from longspan.engine.checks import check_groups, check_like, check_softcap, check_tensors
 from longspan.engine.dropout import Dropout
-from longspan.engine.operators import attend, direct
+from longspan.engine.operators import attend, differentiable, direct
 from longspan.engine.packed import PackedPlan
 from longspan.engine.plain import present
 from longspan.engine.plan import Plan, PlanArrays
@@ -47,6 +47,7 @@ def attention(
     dropout: Dropout | None = ...,
     return_lse: Literal[False] = ...,
     backend: str | None = ...,
+    out: Tensor | None = ...,
 ) -> Tensor: ...
 
 
@@ -63,6 +64,7 @@ def attention(
     dropout: Dropout | None = ...,
     return_lse: Literal[True],
     backend: str | None = ...,
+    out: Tensor | None = ...,
 ) -> tuple[Tensor, Tensor]: ...
 
 
@@ -78,6 +80,7 @@ def attention(
     dropout: Dropout | None = None,
     return_lse: bool = False,
     backend: str | None = None,
+    out: Tensor | None = None,
 ) -> Tensor | tuple[Tensor, Tensor]:
     """Softmax attention over the pairs of a plan: q (N, H, D), k (K, G, D), v (K, G, Dv) to (N, H, Dv).
 
@@ -89,7 +92,7 @@ def attention(
     pair and `scale` is D ** -0.5 if not given. With a `softcap` cap(x) = softcap * tanh(x / softcap) keeps
     scores between -softcap and softcap (Gemma 2, §2); without, it is x. A row with nothing to see is 0. With
     `return_lse` the result is (out, lse): lse is the log-sum-exp of each row's scores, (N, H), which `merge`
-    takes.
+    takes. Where nothing is differentiated, the result may be written to `out` (N, H, Dv), which is returned.
 
     >>> import longspan as ls
     >>> plan = ls.plan(ls.patterns.Window(1), ls.Layout.packed([4]), heads=2)
@@ -118,13 +121,17 @@ def attention(
     p, seed = (0.0, None) if dropout is None or not dropout.p else (dropout.p, dropout.counter(q.device))
     problem = Problem(q, k, v, arrays, _scale(scale, q), relative, content, table, p, seed, softcap)
     plain = present()
+    if out is not None:
+        _check_out(out, problem)
     if plain is not None and isinstance(plan, Plan):
-        out, lse = plain.attend(problem, plan)
+        result, lse = plain.attend(problem, plan)
     elif direct(problem):
-        out, lse = select(problem, backend).forward(problem)
+        result, lse = select(problem, backend).forward(problem, out)
     else:
-        out, lse = attend(problem, backend)
-    return (out, lse) if return_lse else out
+        result, lse = attend(problem, backend)
+    if out is not None and result is not out:
+        result = out.copy_(result)
+    return (result, lse) if return_lse else result
 
 
 def attention_weights(
@@ -194,6 +201,18 @@ def _check_rows(q: Tensor, k: Tensor, arrays: PlanArrays) -> None:
     check_groups(heads, k.shape[1])
     if k.shape[2] != size:
         raise bad("k", f"of head size {size} like `q`", k.shape[2])
+
+
+def _check_out(out: Tensor, problem: Problem) -> None:
+    q, shape = problem.q, (*problem.q.shape[:2], problem.v.shape[2])
+    if out.shape != shape or not out.is_contiguous():
+        raise bad("out", f"contiguous and of shape {shape}", tuple(out.shape))
+    check_like("out", out, q)
+    memory = out.untyped_storage().data_ptr()
+    if memory and any(x.untyped_storage().data_ptr() == memory for x in problem[:3]):
+        raise InputError("`out` must have memory of its own, but shares that of q, k or v.")
+    if torch.is_grad_enabled() and any(x.requires_grad for x in (out, *differentiable(problem))):
+        raise InputError("`out` must not be given where gradients are needed, but is. Use torch.no_grad().")
 
 
 def _scale(scale: float | None, q: Tensor) -> float:

@@ -30,7 +30,7 @@ SAVED = 9
 
 def direct(problem: Problem) -> bool:
     """Whether a backend can be called as it is: no autograd, no autocast, nothing intercepts operators."""
-    inputs = _differentiable(problem)
+    inputs = differentiable(problem)
     if torch.compiler.is_compiling() or not _alone(inputs):
         return False
     differentiated = torch.is_grad_enabled() and any(x.requires_grad for x in inputs)
@@ -41,14 +41,14 @@ def attend(problem: Problem, backend: str | None = None) -> tuple[Tensor, Tensor
     """(out, lse), differentiable; by the operator, which costs more, only where something intercepts it."""
     name = "" if backend is None else known(backend)
     pair: tuple[Tensor, Tensor]
-    if torch.compiler.is_compiling() or not _alone(_differentiable(problem)):
+    if torch.compiler.is_compiling() or not _alone(differentiable(problem)):
         pair = torch.ops.longspan.attend(*problem[:3], list(problem.arrays), *problem[4:], name)
     else:
         pair = _Attend.apply(*problem[:3], problem.arrays, *problem[4:], name)  # type: ignore[no-untyped-call]
     return pair
 
 
-def _differentiable(problem: Problem) -> list[Tensor]:
+def differentiable(problem: Problem) -> list[Tensor]:
     """The inputs that can have gradients."""
     terms = (problem.relative, problem.content, problem.table)
     return [problem.q, problem.k, problem.v, *(x for x in terms if x is not None)]
@@ -162,7 +162,7 @@ def _fake_backward(
 ) -> list[Tensor]:
     problem = _traced(arguments)
     check_devices(problem, grad_out=grad_out, grad_lse=grad_lse, out=out, lse=lse)
-    return [x.new_empty(x.shape) for x in _differentiable(problem)]
+    return [x.new_empty(x.shape) for x in differentiable(problem)]
 
 
 _LIBRARY.impl("attend", lambda *a: _forward(*_checked(a)), "CompositeExplicitAutograd")

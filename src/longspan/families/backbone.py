@@ -18,7 +18,7 @@ from longspan.nn.attention import Biases, SelfAttention
 from longspan.nn.embeddings import Embeddings
 from longspan.nn.encoder import EncoderLayer
 from longspan.nn.feed_forward import FeedForward
-from longspan.nn.layers import Layers, stacks
+from longspan.nn.layers import Layers, Room, stacks
 from longspan.nn.relative import RelativeBias
 from longspan.nn.rows import writes_over
 from longspan.nn.sites import Rows
@@ -191,12 +191,15 @@ def run(
     by row for these.
     """
     x = embedded()
-    scratch = x.new_empty(len(x), projections * x.shape[1]) if writes_over() else None
+    room = Room(stack, x, projections) if writes_over() else None
     for number, (layer, own) in enumerate(zip(stack, inputs, strict=True), 1):
         step: Callable[..., Tensor] = layer
         if rows is not None and number == len(stack) and isinstance(layer, EncoderLayer):
             step, rows = partial(layer, rows=rows), None
-        x = stack.checkpointed(step, x, *own) if stack.recomputes() else step(x, *own, scratch=scratch)
+        if room is not None:
+            x = room.run(step, x, *own)
+        else:
+            x = stack.checkpointed(step, x, *own) if stack.recomputes() else step(x, *own)
     return x if rows is None else x[rows]
 
 

@@ -10,6 +10,7 @@ from longspan.engine.call import AnyPlan, attention
 from longspan.engine.dropout import Dropout
 from longspan.engine.terms import ScoreTable
 from longspan.nn.linear import linear, new_linear
+from longspan.nn.rows import Scratch, projected
 
 Biases = tuple[ScoreTable, ...]
 CacheUpdate = Callable[[Tensor, Tensor], tuple[Tensor, Tensor]]
@@ -19,7 +20,7 @@ class SelfAttention(nn.Module):
     """x (N, C) to the context of each row (N, C), before the output projection `out`.
 
     `biases` are added to scores, by the labels of the plan.
-    `scratch` (N, 3C) holds queries, keys and values where nothing is differentiated: fresh memory is slow.
+    `scratch` is memory for the work, where nothing is differentiated; x may lie in it.
     `cache` takes the keys and values of these rows and returns all that are seen, earlier ones included.
     """
 
@@ -39,14 +40,15 @@ class SelfAttention(nn.Module):
         pairs: AnyPlan,
         biases: Biases = (),
         *,
-        scratch: Tensor | None = None,
+        scratch: Scratch | None = None,
         cache: CacheUpdate | None = None,
     ) -> Tensor:
         q, k, v = (
-            linear(self.qkv, x, scratch).view(x.shape[0], 3, self.heads, -1).unbind(1)
+            linear(self.qkv, x, projected(scratch)).view(x.shape[0], 3, self.heads, -1).unbind(1)
         )  # (N, 3C) -> (N, H, D)
         k, v = (k, v) if cache is None else cache(k, v)
-        context = attention(q, k, v, pairs, terms=biases, dropout=fresh_dropout(self))
+        out = None if scratch is None else scratch.for_heads(self.heads, x.shape[1])
+        context = attention(q, k, v, pairs, terms=biases, dropout=fresh_dropout(self), out=out)
         return context.flatten(1)  # (N, H, D) -> (N, C)
 
 

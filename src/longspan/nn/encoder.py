@@ -10,7 +10,7 @@ from torch.nn import functional as F
 from longspan.nn.attention import CacheUpdate
 from longspan.nn.linear import linear
 from longspan.nn.norm import LayerNorm, Norm
-from longspan.nn.rows import by_rows
+from longspan.nn.rows import Scratch, apart, by_rows
 
 
 class LayerConfig(NamedTuple):
@@ -72,7 +72,7 @@ class EncoderLayer(nn.Module):
         self,
         x: Tensor,
         *inputs: Any,
-        scratch: Tensor | None = None,
+        scratch: Scratch | None = None,
         cache: CacheUpdate | None = None,
         rows: Tensor | None = None,
     ) -> Tensor:
@@ -82,16 +82,17 @@ class EncoderLayer(nn.Module):
         these alone.
         """
         before = {} if cache is None else {"cache": cache}
-        context = self.attention(self.normed(x), *inputs, scratch=scratch, **before)
+        room = None if scratch is None else scratch.context
+        context = self.attention(self.normed(x, room), *inputs, scratch=scratch, **before)
         if rows is not None:
-            x, context = x[rows], context[rows]
+            x, context, room = x[rows], context[rows], None
         if context.shape[1] == x.shape[1]:
             return by_rows(self._rest, x, context)
-        return by_rows(self._apart, x, context, torch.empty_like(x))
+        return by_rows(self._apart, x, context, apart(x, context, room))
 
-    def normed(self, x: Tensor) -> Tensor:
+    def normed(self, x: Tensor, into: Tensor | None = None) -> Tensor:
         """What the attention is given of x."""
-        return self.attention_norm(x) if self.norm_first and self.attention_norm is not None else x
+        return self.attention_norm(x, into) if self.norm_first and self.attention_norm is not None else x
 
     def _rest(self, x: Tensor, context: Tensor, into: Tensor | None) -> Tensor:
         """Everything that is computed row by row."""

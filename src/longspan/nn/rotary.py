@@ -14,6 +14,7 @@ from longspan.layout import Layout
 from longspan.nn.attention import Biases, CacheUpdate, fresh_dropout
 from longspan.nn.linear import linear, new_linear
 from longspan.nn.rope import RopeParameters
+from longspan.nn.rows import Scratch, projected
 
 
 class Rotations(NamedTuple):
@@ -133,12 +134,12 @@ class RotaryAttention(nn.Module):
         turn: Rotations,
         biases: Biases = (),
         *,
-        scratch: Tensor | None = None,
+        scratch: Scratch | None = None,
         cache: CacheUpdate | None = None,
     ) -> Tensor:
         columns = sum(self.splits)
-        fits = scratch is not None and scratch.shape[1] >= columns
-        qkv = linear(self.qkv, x, scratch[:, :columns] if scratch is not None and fits else None)
+        room = projected(scratch)
+        qkv = linear(self.qkv, x, None if room is None or room.shape[1] < columns else room[:, :columns])
         if self.query_norm is None or self.key_norm is None:
             q, k, v = self._split(rotate(qkv, self.heads + self.kv_heads, turn))
         else:
@@ -148,7 +149,9 @@ class RotaryAttention(nn.Module):
                 for norm, part in ((self.query_norm, q), (self.key_norm, k))
             )
         k, v = (k, v) if cache is None else cache(k, v)
-        context = attention(q, k, v, pairs, scale=self.scale, terms=biases, dropout=fresh_dropout(self))
+        out = None if scratch is None else scratch.for_heads(self.heads, self.splits[0])
+        dropout = fresh_dropout(self)
+        context = attention(q, k, v, pairs, scale=self.scale, terms=biases, dropout=dropout, out=out)
         return context.flatten(1)  # (N, H, D) -> (N, H * D)
 
     def key_values(self, x: Tensor, turn: Rotations) -> tuple[Tensor, Tensor]:

@@ -8,7 +8,7 @@ from torch.nn import functional as F
 
 from longspan.nn.encoder import LayerConfig, int8_paths
 from longspan.nn.linear import linear
-from longspan.nn.rows import by_rows
+from longspan.nn.rows import Scratch, apart, by_rows
 
 
 class SandwichLayer(nn.Module):
@@ -35,10 +35,11 @@ class SandwichLayer(nn.Module):
         """Its linear layers that may be computed in int8."""
         return int8_paths(self, "attention", "feed_forward")
 
-    def forward(self, x: Tensor, *inputs: Any, scratch: Tensor | None = None) -> Tensor:
+    def forward(self, x: Tensor, *inputs: Any, scratch: Scratch | None = None) -> Tensor:
         """`inputs` are what the attention takes beside x."""
-        context = self.attention(self.attention_norm(x), *inputs, scratch=scratch)
-        return by_rows(self._rest, x, context, torch.empty_like(x))
+        room = None if scratch is None else scratch.context
+        context = self.attention(self.attention_norm(x, room), *inputs, scratch=scratch)
+        return by_rows(self._rest, x, context, apart(x, context, room))
 
     def _rest(self, x: Tensor, context: Tensor, room: Tensor, into: Tensor | None) -> Tensor:
         """Everything that is computed row by row."""

@@ -54,8 +54,11 @@ class Backend(Protocol):
     def refuses(self, problem: Problem) -> list[str]:
         """Why it cannot solve this problem; empty if it can."""
 
-    def forward(self, problem: Problem) -> tuple[Tensor, Tensor]:
-        """out (N, H, Dv) in the dtype of q, contiguous, and lse (N, H) in the dtype of the arithmetic."""
+    def forward(self, problem: Problem, out: Tensor | None = None) -> tuple[Tensor, Tensor]:
+        """out (N, H, Dv) in the dtype of q, contiguous, and lse (N, H) in the dtype of the arithmetic.
+
+        The first may be written to `out`, or need not be: the caller looks.
+        """
 
     def backward(
         self, problem: Problem, out: Tensor, lse: Tensor, grad_out: Tensor, grad_lse: Tensor | None

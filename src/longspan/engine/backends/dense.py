@@ -25,7 +25,7 @@ class Dense:
             reasons.append(f"would hold {pairs} scores at once, more than {MOST_PAIRS}")
         return reasons
 
-    def forward(self, problem: Problem) -> tuple[Tensor, Tensor]:
+    def forward(self, problem: Problem, out: Tensor | None = None) -> tuple[Tensor, Tensor]:
         wide = _widen(problem)
         count, label, keep = _matrices(wide)
         probability, lse = reference.softmax(_scores(wide, count, label))

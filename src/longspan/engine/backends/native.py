@@ -40,9 +40,9 @@ class Native:
                 reasons.append("does not cap scores that have relative keys")
         return reasons
 
-    def forward(self, problem: Problem) -> tuple[Tensor, Tensor]:
+    def forward(self, problem: Problem, out: Tensor | None = None) -> tuple[Tensor, Tensor]:
         q, k, v = (x.resolve_neg() for x in problem[:3])
-        out = torch.empty((*q.shape[:2], v.shape[2]), dtype=q.dtype)
+        out = torch.empty((*q.shape[:2], v.shape[2]), dtype=q.dtype) if out is None else out
         lse = torch.empty(q.shape[:2], dtype=torch.float32)
         terms = _float32(problem)  # only addresses are passed on: the copy must outlive the call
         self._core.forward(*_arguments(problem, q, k, v, terms), out.data_ptr(), lse.data_ptr())

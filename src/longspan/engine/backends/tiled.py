@@ -23,7 +23,7 @@ class Tiled:
     def refuses(self, problem: Problem) -> list[str]:
         return [] if problem.q.dtype in DTYPES else [f"does not know {problem.q.dtype}"]
 
-    def forward(self, problem: Problem) -> tuple[Tensor, Tensor]:
+    def forward(self, problem: Problem, out: Tensor | None = None) -> tuple[Tensor, Tensor]:
         q = problem.q
         out = q.new_zeros(*q.shape[:2], problem.v.shape[2])
         lse = q.new_full(q.shape[:2], -torch.inf, dtype=arithmetic(q.dtype))

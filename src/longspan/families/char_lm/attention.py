@@ -11,6 +11,7 @@ from longspan.nn.attention import CacheUpdate, fresh_dropout
 from longspan.nn.linear import linear, new_linear
 from longspan.nn.rope import RopeParameters
 from longspan.nn.rotary import Rotations
+from longspan.nn.rows import Scratch, projected
 from longspan.shapes import IntArray
 
 BASE = 10_000.0
@@ -46,11 +47,11 @@ class RelativeAttention(nn.Module):
         distances: Tensor,
         biases: ScoreBiases,
         *,
-        scratch: Tensor | None = None,
+        scratch: Scratch | None = None,
         cache: CacheUpdate | None = None,
     ) -> Tensor:
         q, k, v = (
-            linear(self.qkv, x, scratch).view(x.shape[0], 3, self.heads, -1).unbind(1)
+            linear(self.qkv, x, projected(scratch)).view(x.shape[0], 3, self.heads, -1).unbind(1)
         )  # (N, 3C) -> (N, H, D)
         k, v = (k, v) if cache is None else cache(k, v)
         relative = distances if distances.dim() == 3 else self.relative_keys(distances)

@@ -13,7 +13,7 @@ from longspan.nn.encoder import int8_paths, residual
 from longspan.nn.feed_forward import FeedForward
 from longspan.nn.linear import linear, new_linear
 from longspan.nn.norm import LayerNorm
-from longspan.nn.rows import by_rows, writes_over
+from longspan.nn.rows import Scratch, by_rows, projected, writes_over
 
 if TYPE_CHECKING:
     from longspan.families.etc.model import EtcConfig
@@ -75,9 +75,9 @@ class TwoStreamAttention(nn.Module):
         )
         self.heads, self.dropout = heads, config.attention_dropout
 
-    def forward(self, x: Tensor, plans: StreamPlans, n: int, *, scratch: Tensor | None = None) -> Tensor:
+    def forward(self, x: Tensor, plans: StreamPlans, n: int, *, scratch: Scratch | None = None) -> Tensor:
         sides = zip(
-            self._projected(x, n, scratch),
+            self._projected(x, n, projected(scratch)),
             plans,
             (self.long_relative, self.global_relative),
             strict=True,
@@ -141,7 +141,7 @@ class TwoStreamLayer(nn.Module):
         here = (f"attention.{name}" for name in own if hasattr(self.attention, name))
         return (*here, *int8_paths(self, "feed_forward"))
 
-    def forward(self, x: Tensor, plans: StreamPlans, n: int, *, scratch: Tensor | None = None) -> Tensor:
+    def forward(self, x: Tensor, plans: StreamPlans, n: int, *, scratch: Scratch | None = None) -> Tensor:
         """The first `n` rows of x are those of the long stream."""
         context = self.attention(x, plans, n, scratch=scratch)
         streams = (by_rows(self._rest, x[:n], context[:n]), by_rows(self._global_rest, x[n:], context[n:]))

@@ -18,7 +18,7 @@ from longspan.layout import Layout
 from longspan.nn.attention import Biases, Dropping, fresh_dropout
 from longspan.nn.linear import linear, matrix, new_linear, wide
 from longspan.nn.relative import ByHead
-from longspan.nn.rows import writes_over
+from longspan.nn.rows import Scratch, projected, writes_over
 from longspan.shapes import IntArray
 
 
@@ -166,10 +166,10 @@ class LongformerAttention(nn.Module):
         global_rows: GlobalRows,
         biases: Biases = (),
         *,
-        scratch: Tensor | None = None,
+        scratch: Scratch | None = None,
     ) -> Tensor:
         q, k, v = (
-            linear(self.qkv, x, scratch).view(x.shape[0], 3, self.heads, -1).unbind(1)
+            linear(self.qkv, x, projected(scratch)).view(x.shape[0], 3, self.heads, -1).unbind(1)
         )  # (N, 3C) -> (N, H, D)
         context = attention(q, k, v, pairs, terms=biases, dropout=fresh_dropout(self)).flatten(1)  # to (N, C)
         return self.with_global_rows(context, x, global_rows, biases)

@@ -49,6 +49,7 @@ from longspan.nn.attention import Biases, fresh_dropout
 from longspan.nn.linear import linear
 from longspan.nn.pooled_attention import PooledAttention, PooledKeys
 from longspan.nn.pooling import SOURCES, DynamicPooling, MaxPooling, MeanPooling, Pooling, Slots
+from longspan.nn.rows import Scratch, projected
 from longspan.patterns import Window
 
 POOLINGS = ("ldconv", "mean", "max")
@@ -156,14 +157,15 @@ class PoolingformerAttention(LongformerAttention):
         pooled: PooledKeys,
         biases: Biases = (),
         *,
-        scratch: Tensor | None = None,
+        scratch: Scratch | None = None,
     ) -> Tensor:
-        qkv = linear(self.qkv, x, scratch)
+        room = projected(scratch)
+        qkv = linear(self.qkv, x, room)
         q, k, v = qkv.view(x.shape[0], 3, self.heads, -1).unbind(1)  # (N, 3C) -> (N, H, D)
         near = attention(q, k, v, pairs, terms=biases, dropout=fresh_dropout(self)).flatten(1)
         near = self.with_global_rows(near, x, global_rows, biases)
         dropout = fresh_dropout(self)
-        return self.second(x, near, qkv, self.qkv, pooled, biases, dropout=dropout, scratch=scratch)  # type: ignore[no-any-return]
+        return self.second(x, near, qkv, self.qkv, pooled, biases, dropout=dropout, scratch=room)  # type: ignore[no-any-return]
 
 
 class Poolingformer(Encoder):
