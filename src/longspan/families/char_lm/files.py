@@ -30,11 +30,11 @@ SMALL = paper(12, dropout=0.2, undilated=6)
 LARGE = paper(30, dropout=0.4, undilated=15)
 TINY = CharLMConfig(
     width=256,
-    layers=6,
+    layers=4,
     heads=4,
     feed_forward=1024,
-    radius=(32, 32, 64, 64, 128, 128),
-    dilation=(1, 1, 1, 1, (1, 1, 2, 2), (1, 1, 2, 2)),
+    radius=(32, 64, 128, 256),
+    dilation=(1, 1, 1, (1, 1, 2, 2)),
 )
 CHAR_LM = Family(
     name="CharLM",

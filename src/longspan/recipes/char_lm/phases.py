@@ -95,9 +95,9 @@ RECIPES = {
     "tiny": Recipe(
         config=TINY,
         phases=(
-            Phase(length=1024, radius=TINY.radii, lr=3e-3, batch=8, steps=1500),
+            Phase(length=1024, radius=TINY.radii, lr=3e-3, batch=2, steps=6400),
             Phase(
-                length=2048, radius=tuple(2 * r for r in TINY.radii), lr=1.5e-3, batch=4, steps=750, end=0.0
+                length=2048, radius=tuple(2 * r for r in TINY.radii), lr=1.5e-3, batch=2, steps=1600, end=0.0
             ),
         ),
         weight_decay=0.1,
