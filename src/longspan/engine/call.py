@@ -208,11 +208,22 @@ def _check_out(out: Tensor, problem: Problem) -> None:
     if out.shape != shape or not out.is_contiguous():
         raise bad("out", f"contiguous and of shape {shape}", tuple(out.shape))
     check_like("out", out, q)
-    memory = out.untyped_storage().data_ptr()
-    if memory and any(x.untyped_storage().data_ptr() == memory for x in problem[:3]):
+    if any(_overlap(out, x) for x in problem[:3]):
         raise InputError("`out` must have memory of its own, but shares that of q, k or v.")
     if torch.is_grad_enabled() and any(x.requires_grad for x in (out, *differentiable(problem))):
         raise InputError("`out` must not be given where gradients are needed, but is. Use torch.no_grad().")
+
+
+def _overlap(x: Tensor, y: Tensor) -> bool:
+    """Whether what lies between the first and the last element of x and that of y has bytes in common."""
+    (begin, end), (start, stop) = (_bytes(x), _bytes(y))
+    return begin < stop and start < end
+
+
+def _bytes(x: Tensor) -> tuple[int, int]:
+    last = sum((size - 1) * step for size, step in zip(x.shape, x.stride(), strict=True))
+    begin = x.data_ptr()  # 0 where there is no memory
+    return begin, begin + (last + 1) * x.element_size() if x.numel() and begin else begin
 
 
 def _scale(scale: float | None, q: Tensor) -> float:

@@ -155,7 +155,7 @@ class Encoder(Backbone):
         places, buckets, layers = cast(EncoderInputs, self.given(layout))
         biases = self.biases(buckets)
         own = [(*own, biases) for own in layers]
-        return run(self.layers, lambda: self.embeddings(ids, places, token_types), own, rows=rows)
+        return run(self.layers, self.embeddings, (ids, places, token_types), own, rows=rows)
 
     def biases(self, buckets: Tensor | None) -> Biases:
         """What is added to scores, by the labels of the plans."""
@@ -178,20 +178,21 @@ class Encoder(Backbone):
 
 def run(
     stack: Layers,
-    embedded: Callable[[], Tensor],
+    embeddings: nn.Module,
+    embedded: tuple[Any, ...],
     inputs: Sequence[tuple[Any, ...]],
     *,
     projections: int = 3,
     rows: Tensor | None = None,
 ) -> Tensor:
-    """Embeddings (N, C) through all layers, each with its own `inputs` (plans, global rows, biases).
+    """Embeddings (N, C) of what is `embedded` through all layers, each with its own `inputs`.
 
     They are made here, so that no caller holds them to the end. `projections` counts the queries, keys and
     values that a layer makes of a row. If only some `rows` are wanted, the last layer does what it does row
     by row for these.
     """
-    x = embedded()
-    room = Room(stack, x, projections) if writes_over() else None
+    x = embeddings(*embedded)
+    room = Room(stack, embeddings, x, projections) if writes_over() else None
     for number, (layer, own) in enumerate(zip(stack, inputs, strict=True), 1):
         step: Callable[..., Tensor] = layer
         if rows is not None and number == len(stack) and isinstance(layer, EncoderLayer):
@@ -200,6 +201,7 @@ def run(
             x = room.run(step, x, *own)
         else:
             x = stack.checkpointed(step, x, *own) if stack.recomputes() else step(x, *own)
+    x = x if room is None else room.leave(x)
     return x if rows is None else x[rows]
 
 

@@ -8,7 +8,7 @@ from longspan.errors import bad
 from longspan.layout import Layout
 from longspan.nn.encoder import LayerConfig
 from longspan.nn.linear import linear, new_linear
-from longspan.nn.rows import ROWS, writes_over
+from longspan.nn.rows import ROWS, own_pages, writes_over
 from longspan.nn.sites import positions
 
 
@@ -55,32 +55,46 @@ class Embeddings(nn.Module):
         columns = (ids, places) if token_types is None else (ids, places, token_types)
         if not writes_over():
             return self._embedded(*columns)
-        whole: Tensor | None = None
-        for start in range(0, max(1, len(ids)), ROWS):  # pieces that stay in the cache
-            piece = self._embedded(*(column[start : start + ROWS] for column in columns))
-            whole = piece.new_empty(len(ids), piece.shape[1]) if whole is None else whole
-            whole[start : start + ROWS] = piece
-        assert whole is not None
+        width = self.words.embedding_dim if self.projection is None else self.projection.out_features
+        whole = own_pages(self.words.weight, len(ids), width)
+        for start in range(0, len(ids), ROWS):  # pieces that stay in the cache
+            piece = whole[start : start + ROWS]
+            rows = self._embedded(*(column[start : start + ROWS] for column in columns), into=piece)
+            if rows is not piece:
+                piece.copy_(rows)
         return whole
 
-    def _embedded(self, ids: Tensor, places: Tensor, types: Tensor | None = None) -> Tensor:
-        x: Tensor = self.words(ids)  # (N,) -> (N, C)
+    def _embedded(
+        self, ids: Tensor, places: Tensor, types: Tensor | None = None, *, into: Tensor | None = None
+    ) -> Tensor:
+        """With `into` the result may be written there."""
+        if into is None or self.projection is not None or not _is_plain(self.words):
+            x: Tensor = self.words(ids)  # (N,) -> (N, C)
+            into = None
+        else:
+            x = torch.index_select(self.words.weight, 0, ids, out=into)
         if self.round_scale:
-            x = x * torch.full((), self.scale, dtype=x.dtype, device=x.device)
+            x = torch.mul(x, torch.full((), self.scale, dtype=x.dtype, device=x.device), out=into)
         elif self.scale != 1.0:
-            x = x * self.scale
+            x = torch.mul(x, self.scale, out=into)
         if self.types is not None:
             x = _sum(x, self.types.weight[0] if types is None else self.types(types))
         if self.positions is not None:
             x = _sum(x, self.positions(places))
         if self.norm is not None and not self.norm_last:
-            x = self.norm(x)
-        x = F.dropout(x, self.dropout, self.training)
+            x = self.norm(x, into)
+        x = F.dropout(x, self.dropout) if self.training else x
         if self.norm is not None and self.norm_last:
-            x = self.norm(x)
+            x = self.norm(x, into)
         if self.projection is not None:
             x = linear(self.projection, x)  # (N, E) -> (N, C)
         return x
+
+
+def _is_plain(words: nn.Embedding) -> bool:
+    """Whether looking rows of its weight up is all that a table does."""
+    watched = words._forward_hooks or words._forward_pre_hooks
+    return type(words) is nn.Embedding and words.max_norm is None and not watched
 
 
 def _sum(x: Tensor, y: Tensor) -> Tensor:

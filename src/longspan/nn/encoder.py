@@ -3,7 +3,6 @@
 from functools import partial
 from typing import Any, NamedTuple, Protocol
 
-import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
 
@@ -87,27 +86,31 @@ class EncoderLayer(nn.Module):
         if rows is not None:
             x, context, room = x[rows], context[rows], None
         if context.shape[1] == x.shape[1]:
-            return by_rows(self._rest, x, context)
-        return by_rows(self._apart, x, context, apart(x, context, room))
+            return by_rows(partial(self._rest, scratch), x, context)
+        return by_rows(partial(self._apart, scratch), x, context, apart(x, context, room))
 
     def normed(self, x: Tensor, into: Tensor | None = None) -> Tensor:
         """What the attention is given of x."""
         return self.attention_norm(x, into) if self.norm_first and self.attention_norm is not None else x
 
-    def _rest(self, x: Tensor, context: Tensor, into: Tensor | None) -> Tensor:
+    def _rest(self, scratch: Scratch | None, x: Tensor, context: Tensor, into: Tensor | None) -> Tensor:
         """Everything that is computed row by row."""
         rates = (self.dropout, self.feed_forward_dropout) if self.training else (0.0, 0.0)
-        x = residual(partial(linear, self.attention.get_submodule("out")), context, x, rates[0])
+        hidden = None if scratch is None else scratch.piece("hidden", *x.shape)
+        x = residual(partial(linear, self.attention.get_submodule("out")), context, x, rates[0], hidden)
+        block = self.feed_forward if scratch is None else partial(self.feed_forward, scratch=scratch)
         if self.norm_first:
-            x = residual(self.feed_forward, self.feed_forward_norm(x), x, rates[1], into)
+            x = residual(block, self.feed_forward_norm(x, into), x, rates[1], into)
             return x if self.closing_norm is None else self.closing_norm(x, into)
-        x = x if self.attention_norm is None else self.attention_norm(x)
-        y = residual(self.feed_forward, x, x, rates[1], into)
+        x = x if self.attention_norm is None else self.attention_norm(x, hidden)
+        y = residual(block, x, x, rates[1], into)
         return self.feed_forward_norm(y, into)  # type: ignore[no-any-return]
 
-    def _apart(self, x: Tensor, context: Tensor, room: Tensor, into: Tensor | None) -> Tensor:
+    def _apart(
+        self, scratch: Scratch | None, x: Tensor, context: Tensor, room: Tensor, into: Tensor | None
+    ) -> Tensor:
         """The same where heads together are wider or narrower than x, whose place the context cannot take."""
-        return self._rest(x, context, into)
+        return self._rest(scratch, x, context, into)
 
 
 def int8_paths(layer: nn.Module, *blocks: str) -> tuple[str, ...]:

@@ -5,7 +5,7 @@ from torch.nn import functional as F
 
 from longspan.nn.activations import activation
 from longspan.nn.linear import Fused, is_plain, linear, new_linear
-from longspan.nn.rows import writes_over
+from longspan.nn.rows import Scratch, writes_over
 
 
 class FeedForward(nn.Module):
@@ -16,10 +16,18 @@ class FeedForward(nn.Module):
     def __init__(self, width: int, inner: int, act: str, *, bias: bool = True, dropout: float = 0.0) -> None:
         super().__init__()
         self.up, self.down = new_linear(width, inner, bias=bias), new_linear(inner, width, bias=bias)
-        self.act, self.dropout = activation(act), dropout
+        self.inner, self.act, self.dropout = inner, activation(act), dropout
 
-    def forward(self, x: Tensor, into: Tensor | None = None, *, plus: Tensor | None = None) -> Tensor:
-        inner = F.dropout(linear(self.up, x, then=self.act), self.dropout, self.training)
+    def forward(
+        self,
+        x: Tensor,
+        into: Tensor | None = None,
+        *,
+        plus: Tensor | None = None,
+        scratch: Scratch | None = None,
+    ) -> Tensor:
+        room = None if scratch is None else scratch.piece("inner", len(x), self.inner)
+        inner = F.dropout(linear(self.up, x, room, then=self.act), self.dropout, self.training)
         return linear(self.down, inner, into, plus=plus)
 
 
@@ -50,11 +58,19 @@ class GatedFeedForward(nn.Module):
         self.up, self.down = new_linear(width, 2 * inner, bias=bias), new_linear(inner, width, bias=down_bias)
         halves = slice(0, inner), slice(inner, 2 * inner)
         self.gate, self.value = halves if gate_first else halves[::-1]
-        self.act, self.dropout = activation(act), dropout
+        self.inner, self.act, self.dropout = inner, activation(act), dropout
 
-    def forward(self, x: Tensor, into: Tensor | None = None, *, plus: Tensor | None = None) -> Tensor:
+    def forward(
+        self,
+        x: Tensor,
+        into: Tensor | None = None,
+        *,
+        plus: Tensor | None = None,
+        scratch: Scratch | None = None,
+    ) -> Tensor:
         if writes_over() and (is_plain(self.up) or isinstance(self.up, Fused)) and not self._drops:
-            gate = linear(self.up, x, rows=self.gate, then=self.act)
+            room = None if scratch is None else scratch.piece("inner", len(x), self.inner)
+            gate = linear(self.up, x, room, rows=self.gate, then=self.act)
             inner = linear(self.up, x, gate, rows=self.value, times=gate)
         else:
             both = linear(self.up, x)

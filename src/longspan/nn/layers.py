@@ -7,7 +7,7 @@ import torch
 from torch import Tensor, nn
 from torch.utils.checkpoint import checkpoint
 
-from longspan.nn.rows import Scratch
+from longspan.nn.rows import Scratch, own_pages
 
 
 class Layers(nn.ModuleList):
@@ -31,34 +31,40 @@ class Layers(nn.ModuleList):
 class Room:
     """The memory that a stack's layers work in, one after another, where nothing is differentiated.
 
-    A layer reads x from one part and leaves its result in another; then they change places. Of layers that
-    somebody watches by a hook every result has memory of its own, and so have the embeddings.
+    A layer reads x in one place and leaves its result in another; then they change places. What somebody sees
+    by a hook keeps memory of its own.
     """
 
-    def __init__(self, stack: Layers, x: Tensor, projections: int) -> None:
-        self._projected = x.new_empty(len(x), projections * x.shape[1])
-        self._kept = _watched(stack)
-        self._spare: Tensor | None = None
-        self._first: Tensor | None = x
+    def __init__(self, stack: Layers, embeddings: nn.Module, x: Tensor, projections: int) -> None:
+        size, columns = x.numel(), projections * x.shape[1]
+        memory = own_pages(x, len(x) * columns + size)
+        self._second = memory[len(x) * columns :].view_as(x)
+        self._scratch = Scratch(memory[: len(x) * columns].view(len(x), columns), self._second)
+        self._first = own_pages(x, *x.shape) if _watched(*embeddings.modules()) else x
+        self._kept = _watched(*stack)
 
     def run(self, layer: Callable[..., Tensor], x: Tensor, *inputs: Any) -> Tensor:
-        """layer(x, *inputs), which may lie in the memory of an earlier result."""
-        room = torch.empty_like(x) if self._spare is None else self._spare
-        y = layer(x, *inputs, scratch=Scratch(self._projected, room))
-        if y.data_ptr() != room.data_ptr():
-            self._spare = room
+        """layer(x, *inputs), which may be written over by what is run next but one."""
+        if self._kept:
+            self._scratch.context = own_pages(x, *x.shape)
         else:
-            self._spare = None if self._kept or x is self._first else x
-        self._first = None
-        return y
+            self._scratch.context = self._first if self._holds(x) else self._second
+        return layer(x, *inputs, scratch=self._scratch)
+
+    def leave(self, x: Tensor) -> Tensor:
+        """The last result, which holds no memory but its own."""
+        return self._first.copy_(x) if self._holds(x) else x
+
+    def _holds(self, x: Tensor) -> bool:
+        return x.data_ptr() == self._second.data_ptr()
 
 
-def _watched(stack: Layers) -> bool:
-    """Whether anything sees what the layers are given, or what they give."""
+def _watched(*modules: nn.Module) -> bool:
+    """Whether anything sees what modules are given, or what they give."""
     everywhere = torch.nn.modules.module
     if everywhere._global_forward_hooks or everywhere._global_forward_pre_hooks:
         return True
-    return any(layer._forward_hooks or layer._forward_pre_hooks for layer in stack)
+    return any(module._forward_hooks or module._forward_pre_hooks for module in modules)
 
 
 def stacks(module: nn.Module) -> list[Layers]:

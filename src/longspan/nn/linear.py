@@ -9,9 +9,8 @@ from torch.nn import functional as F
 
 from longspan import native as compiled
 from longspan.nn.activations import Activation, gelu_tanh
+from longspan.nn.rows import PAGE
 
-PAGE = 1024
-"""Floats. Rows a multiple of a page apart fall on the same few lines of the cache, and are read slowly."""
 FUSED: dict[Activation | None, int] = {None: 0, F.gelu: 1, gelu_tanh: 2, F.relu: 3, F.silu: 4}
 """Activations that the native core applies, as csrc/longspan.h numbers them."""
 

@@ -1,7 +1,8 @@
 """Row-wise work in pieces: what a layer does between two attentions needs no more memory than a few rows."""
 
+import mmap
 from collections.abc import Callable
-from typing import NamedTuple
+from math import prod
 
 import torch
 from torch import Tensor
@@ -12,21 +13,50 @@ ROWS = 1024
 """Few enough that the intermediates of a piece stay in the cache, many enough for full matrix speed."""
 
 
-class Scratch(NamedTuple):
-    """Memory that layers write over, one after another, where nothing is differentiated.
+PAGE = 1024
+"""Floats. Rows a multiple of a page apart fall on the same few lines of the cache, and are read slowly."""
+PAGES = 8 << 20
+"""Bytes that are worth pages of their own."""
 
-    Fresh memory is slow, and what is given back between layers leaves holes that the next does not fit in.
+
+def own_pages(like: Tensor, *shape: int) -> Tensor:
+    """An empty tensor in pages that go back to the system with it.
+
+    malloc keeps what is freed between two blocks that are not: after some layers half of its memory is holes.
     """
+    size = prod(shape) * like.element_size()
+    if like.device.type != "cpu" or size < PAGES or not hasattr(mmap, "MAP_ANONYMOUS"):
+        return like.new_empty(shape)
+    try:
+        pages = mmap.mmap(-1, size, flags=mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS)
+    except OSError:  # there are none left: torch knows how to say so
+        return like.new_empty(shape)
+    return torch.frombuffer(pages, dtype=like.dtype).view(shape)
 
-    projected: Tensor
-    "(N, 3C) queries, keys and values."
-    context: Tensor
-    "(N, C): what goes into the attention, what comes out of it, and then the layer's result."
+
+class Scratch:
+    """Memory that the layers of a stack write over, one after another, where nothing is differentiated."""
+
+    def __init__(self, projected: Tensor, context: Tensor) -> None:
+        self.projected = projected
+        "(N, 3C) queries, keys and values."
+        self.context = context
+        "(N, C): what goes into the attention, what comes out of it, and then the layer's result."
+        self._pieces: dict[str, Tensor] = {}
 
     def for_heads(self, heads: int, columns: int) -> Tensor | None:
         """The context as heads, (N, H, D), if it has so many columns."""
         fits = self.context.shape[1] == columns
         return self.context.view(len(self.context), heads, -1) if fits else None
+
+    def piece(self, name: str, rows: int, columns: int) -> Tensor:
+        """Memory for some of the rows of what has a name: the same for every layer."""
+        known = self._pieces.get(name)
+        if known is None or known.shape[1] != columns or len(known) < rows:
+            apart = 16 * (columns % PAGE == 0)
+            known = self.context.new_empty(min(ROWS, len(self.context)), columns + apart)[:, :columns]
+            self._pieces[name] = known
+        return known[:rows]
 
 
 def projected(scratch: Scratch | None) -> Tensor | None:

@@ -160,3 +160,41 @@ def test_bad_rows_are_refused(rows: list[int]) -> None:
     q, k, _ = three()
     with pytest.raises(InputError, match="`rows` must be"):
         attention_weights(q, k, PLAN, rows)
+
+
+@pytest.mark.parametrize("backend", [*BACKENDS, None])
+@pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16])
+def test_a_result_is_written_to_out(backend: str | None, dtype: torch.dtype) -> None:
+    q, k, v = three(dtype=dtype)
+    room = torch.full((29, 2, 4), torch.nan, dtype=dtype)
+    found = attention(q, k, v, PLAN, backend=backend, out=room)
+    assert found is room
+    assert torch.equal(room, attention(q, k, v, PLAN, backend=backend))
+    again, lse = attention(q, k, v, PLAN, backend=backend, out=room, return_lse=True)
+    assert again is room
+    assert torch.equal(lse, attention(q, k, v, PLAN, backend=backend, return_lse=True)[1])
+
+
+def test_out_must_fit_and_have_memory_of_its_own() -> None:
+    q, k, v = three()
+    with pytest.raises(
+        InputError, match=r"`out` must be contiguous and of shape \(29, 2, 4\), but is \(29, 8\)"
+    ):
+        attention(q, k, v, PLAN, out=torch.empty(29, 8))
+    with pytest.raises(InputError, match="`out` must be contiguous"):
+        attention(q, k, v, PLAN, out=torch.empty(29, 4, 2).transpose(1, 2))
+    with pytest.raises(InputError, match=r"`out` must be of dtype torch.float32 like `q`"):
+        attention(q, k, v, PLAN, out=torch.empty(29, 2, 4, dtype=torch.float64))
+    for own in (q, k, v):
+        with pytest.raises(InputError, match="`out` must have memory of its own, but shares"):
+            attention(q, k, v, PLAN, out=own)
+    whole = torch.randn(2 * 29, 2, 4)
+    attention(whole[:29], k, v, PLAN, out=whole[29:])  # beside each other, not over each other
+
+
+def test_out_is_refused_where_gradients_are_needed() -> None:
+    q, k, v = three()
+    with pytest.raises(InputError, match=r"`out` must not be given where gradients are needed.*no_grad"):
+        attention(q.requires_grad_(), k, v, PLAN, out=torch.empty(29, 2, 4))
+    with torch.no_grad():
+        attention(q, k, v, PLAN, out=torch.empty(29, 2, 4))

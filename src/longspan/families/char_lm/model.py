@@ -2,7 +2,6 @@
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
-from functools import partial
 from typing import Any, ClassVar, cast
 
 import numpy as np
@@ -202,7 +201,7 @@ class CharLM(Encoder):
     ) -> Tensor:
         places, _, layers = cast(EncoderInputs, self.given(layout))
         own = [self.finished(inputs) for inputs in layers]
-        x = run(self.layers, partial(self.embeddings, ids, places, token_types), own, rows=rows)
+        x = run(self.layers, self.embeddings, (ids, places, token_types), own, rows=rows)
         return self.last_dropout(x)
 
     def last_dropout(self, x: Tensor) -> Tensor:

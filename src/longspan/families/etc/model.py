@@ -237,7 +237,7 @@ class Etc(Backbone):
         own = [(inputs.plans, ids.shape[0])] * self.config.layers
         count = PROJECTIONS[self.config.sharing]
         return backbone.run(
-            self.layers, lambda: self.embeddings(ids, inputs.rows, token_types), own, projections=count
+            self.layers, self.embeddings, (ids, inputs.rows, token_types), own, projections=count
         )
 
     def streams(

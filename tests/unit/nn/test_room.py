@@ -1,0 +1,70 @@
+"""The memory that layers share: nobody who looks sees it being written over."""
+
+import pytest
+import torch
+from torch import Tensor
+
+from longspan.families.modernbert.model import ModernBertConfig
+from longspan.layout import Layout
+from longspan.nn.rows import PAGES, ROWS, own_pages
+from unit.families.tiny import body, configs, some_ids
+
+EVERY = pytest.mark.parametrize("name", configs())
+LENGTHS = [67, 1, 30]
+
+
+def inputs() -> tuple[Tensor, Layout]:
+    return some_ids(sum(LENGTHS)), Layout.packed(LENGTHS, marked=[[0], [0], []])
+
+
+@EVERY
+def test_what_hooks_see_stays_as_it_was(name: str) -> None:
+    model = body(configs()[name])
+    ids, layout = inputs()
+    seen: list[Tensor] = []
+    watched = [model.embeddings, *model.layers]
+    hooks = [part.register_forward_hook(lambda _, __, y: seen.append(y)) for part in watched]
+    with torch.no_grad():
+        result = model(ids, layout)
+    found, seen[:] = list(seen), []
+    wanted = model(ids, layout).detach()  # where gradients are kept, nothing is written over
+    for hook in hooks:
+        hook.remove()
+    assert len(found) == len(seen) == len(watched)
+    for one, other in zip(found, seen, strict=True):
+        torch.testing.assert_close(one, other)
+    torch.testing.assert_close(result, wanted)
+    with torch.no_grad():
+        torch.testing.assert_close(model(ids, layout), wanted)
+
+
+@EVERY
+@torch.no_grad()
+def test_a_result_is_not_written_over_by_the_next_call(name: str) -> None:
+    model = body(configs()[name])
+    ids, layout = inputs()
+    first = model(ids, layout)
+    copy = first.clone()
+    second = model(ids.flip(0), layout)
+    assert torch.equal(first, copy)
+    assert first.data_ptr() != second.data_ptr()
+
+
+@torch.no_grad()
+@pytest.mark.parametrize("layers", [1, 2, 3])
+def test_a_result_holds_its_own_memory_alone(layers: int) -> None:
+    model = (
+        ModernBertConfig(vocab_size=99, width=32, layers=layers, heads=2, feed_forward=40).backbone().eval()
+    )
+    length = 2 * ROWS + 3
+    result = model(torch.arange(length) % 99, Layout.packed([length]))
+    assert result.untyped_storage().nbytes() == result.nbytes
+
+
+def test_large_tensors_have_pages_of_their_own() -> None:
+    like = torch.zeros(1, dtype=torch.bfloat16)
+    room = own_pages(like, PAGES // 4, 2)
+    assert (room.shape, room.dtype) == ((PAGES // 4, 2), torch.bfloat16)
+    assert room.fill_(2).sum(dtype=torch.float64) == PAGES
+    assert own_pages(like, 0, 5).shape == (0, 5)
+    assert own_pages(like.to("meta"), PAGES).device.type == "meta"
