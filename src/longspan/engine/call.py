@@ -208,7 +208,7 @@ def _check_out(out: Tensor, problem: Problem) -> None:
     if out.shape != shape or not out.is_contiguous():
         raise bad("out", f"contiguous and of shape {shape}", tuple(out.shape))
     check_like("out", out, q)
-    if any(_overlap(out, x) for x in problem[:3]):
+    if direct(problem) and any(_overlap(out, x) for x in problem[:3]):
         raise InputError("`out` must have memory of its own, but shares that of q, k or v.")
     if torch.is_grad_enabled() and any(x.requires_grad for x in (out, *differentiable(problem))):
         raise InputError("`out` must not be given where gradients are needed, but is. Use torch.no_grad().")
@@ -222,7 +222,7 @@ def _overlap(x: Tensor, y: Tensor) -> bool:
 
 def _bytes(x: Tensor) -> tuple[int, int]:
     last = sum((size - 1) * step for size, step in zip(x.shape, x.stride(), strict=True))
-    begin = x.data_ptr()  # 0 where there is no memory
+    begin = x.data_ptr()  # 0 on the device "meta"
     return begin, begin + (last + 1) * x.element_size() if x.numel() and begin else begin
 
 

@@ -7,7 +7,7 @@ from math import prod
 import torch
 from torch import Tensor
 
-from longspan.native import in_a_graph
+from longspan.native import in_a_graph, reads
 
 ROWS = 1024
 """Few enough that the intermediates of a piece stay in the cache, many enough for full matrix speed."""
@@ -25,7 +25,7 @@ def own_pages(like: Tensor, *shape: int) -> Tensor:
     malloc keeps what is freed between two blocks that are not: after some layers half of its memory is holes.
     """
     size = prod(shape) * like.element_size()
-    if like.device.type != "cpu" or size < PAGES or not hasattr(mmap, "MAP_ANONYMOUS"):
+    if not reads(like.detach()) or size < PAGES or not hasattr(mmap, "MAP_ANONYMOUS"):
         return like.new_empty(shape)
     try:
         pages = mmap.mmap(-1, size, flags=mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS)
@@ -47,14 +47,15 @@ class Scratch:
     def for_heads(self, heads: int, columns: int) -> Tensor | None:
         """The context as heads, (N, H, D), if it has so many columns."""
         fits = self.context.shape[1] == columns
-        return self.context.view(len(self.context), heads, -1) if fits else None
+        return self.context.view(len(self.context), heads, columns // heads) if fits else None
 
     def piece(self, name: str, rows: int, columns: int) -> Tensor:
         """Memory for some of the rows of what has a name: the same for every layer."""
         known = self._pieces.get(name)
         if known is None or known.shape[1] != columns or len(known) < rows:
             apart = 16 * (columns % PAGE == 0)
-            known = self.context.new_empty(min(ROWS, len(self.context)), columns + apart)[:, :columns]
+            most = max(rows, min(ROWS, len(self.context)))
+            known = self.context.new_empty(most, columns + apart)[:, :columns]
             self._pieces[name] = known
         return known[:rows]
 
@@ -69,10 +70,14 @@ def writes_over() -> bool:
     return not torch.is_grad_enabled() and not in_a_graph()
 
 
+def share(x: Tensor, y: Tensor) -> bool:
+    """Whether two tensors are parts of one piece of memory; those without any have pieces, too."""
+    return bool(x.untyped_storage()._cdata == y.untyped_storage()._cdata)
+
+
 def apart(x: Tensor, context: Tensor, room: Tensor | None) -> Tensor:
     """Memory for a result like x (N, C) that must not be that of the context, in `room` if that is free."""
-    free = room is not None and room.data_ptr() != context.data_ptr()
-    return room if room is not None and free else torch.empty_like(x)
+    return torch.empty_like(x) if room is None or share(room, context) else room
 
 
 def by_rows(step: Callable[..., Tensor], *columns: Tensor) -> Tensor:

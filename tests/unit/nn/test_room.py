@@ -61,6 +61,15 @@ def test_a_result_holds_its_own_memory_alone(layers: int) -> None:
     assert result.untyped_storage().nbytes() == result.nbytes
 
 
+@torch.no_grad()
+@pytest.mark.parametrize("count", [0, 2, 3000])
+def test_rows_that_are_asked_for_may_be_few_or_many(count: int) -> None:
+    model = body(configs()["modernbert"])
+    ids, layout = inputs()
+    rows = torch.arange(count) % len(ids)
+    torch.testing.assert_close(model(ids, layout, rows=rows), model(ids, layout)[rows])
+
+
 def test_large_tensors_have_pages_of_their_own() -> None:
     like = torch.zeros(1, dtype=torch.bfloat16)
     room = own_pages(like, PAGES // 4, 2)
