@@ -106,10 +106,7 @@ def attention(
     else:
         arrays = _arrays(plan, q)
         _check_rows(q, k, arrays)
-    if v.shape[:2] != k.shape[:2]:
-        raise bad("v", f"of shape ({k.shape[0]}, {k.shape[1]}, Dv) like `k`", tuple(v.shape))
-    if v.shape[2] < 1:
-        raise bad("v", "of head size at least 1", v.shape[2])
+    _check_values(k, v)
     if softcap is not None:
         check_softcap(softcap)
     relative, content, table = _take_terms(terms, plan, q) if terms else (None, None, None)
@@ -120,10 +117,9 @@ def attention(
     tell(q, k, plan, scale=scale, terms=terms, softcap=softcap, partial=return_lse)
     p, seed = (0.0, None) if dropout is None or not dropout.p else (dropout.p, dropout.counter(q.device))
     problem = Problem(q, k, v, arrays, _scale(scale, q), relative, content, table, p, seed, softcap)
-    plain = present()
     if out is not None:
         _check_out(out, problem)
-    if plain is not None and isinstance(plan, Plan):
+    if (plain := present()) is not None and isinstance(plan, Plan):
         result, lse = plain.attend(problem, plan)
     elif direct(problem):
         result, lse = select(problem, backend).forward(problem, out)
@@ -201,6 +197,13 @@ def _check_rows(q: Tensor, k: Tensor, arrays: PlanArrays) -> None:
     check_groups(heads, k.shape[1])
     if k.shape[2] != size:
         raise bad("k", f"of head size {size} like `q`", k.shape[2])
+
+
+def _check_values(k: Tensor, v: Tensor) -> None:
+    if v.shape[:2] != k.shape[:2]:
+        raise bad("v", f"of shape ({k.shape[0]}, {k.shape[1]}, Dv) like `k`", tuple(v.shape))
+    if v.shape[2] < 1:
+        raise bad("v", "of head size at least 1", v.shape[2])
 
 
 def _check_out(out: Tensor, problem: Problem) -> None:

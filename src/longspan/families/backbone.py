@@ -198,7 +198,7 @@ def run(
         if rows is not None and number == len(stack) and isinstance(layer, EncoderLayer):
             step, rows = partial(layer, rows=rows), None
         if room is not None:
-            x = room.run(step, x, *own)
+            x = step(x, *own, scratch=room.scratch_for(x))
         else:
             x = stack.checkpointed(step, x, *own) if stack.recomputes() else step(x, *own)
     x = x if room is None else room.leave(x)

@@ -65,6 +65,8 @@ class _Counter(TorchDispatchMode):
     work: Work
     weights: set[int]
     live: dict[int, tuple[StorageWeakRef, int]] = field(default_factory=dict)
+    waiting: list[Tensor] = field(default_factory=list)
+    "What was made last: no memory of its own if it is copied to its place, where the kernel writes it."
 
     def __post_init__(self) -> None:
         super().__init__()  # type: ignore[no-untyped-call]
@@ -86,13 +88,15 @@ class _Counter(TorchDispatchMode):
             self.work.linear_flops += 2 * written * inputs[-1].shape[-2]
         elif kind in _ACTIVATIONS:
             self.work.activated += written
+            return result  # which the kernel writes in place
         elif kind in _LIGHT:
             self.work.light += written
         elif kind is torch.ops.longspan.attend:
             rows, heads, size = inputs[0].shape
             self.work.attentions.append((rows, len(inputs[1]), heads, size))
         if not inputs or inputs[0].device.type == "meta":  # not a plan's arrays on their way
-            self._hold(outputs)
+            self._hold([] if kind is _ATEN.copy_ else self.waiting)
+            self.waiting = outputs
         return result
 
     def _hold(self, outputs: list[Tensor]) -> None:

@@ -43,13 +43,13 @@ class Room:
         self._first = own_pages(x, *x.shape) if _watched(*embeddings.modules()) else x
         self._kept = _watched(*stack)
 
-    def run(self, layer: Callable[..., Tensor], x: Tensor, *inputs: Any) -> Tensor:
-        """layer(x, *inputs), which may be written over by what is run next but one."""
+    def scratch_for(self, x: Tensor) -> Scratch:
+        """What the layer that reads x writes to; its result may be written over by the next layer but one."""
         if self._kept:
             self._scratch.context = own_pages(x, *x.shape)
         else:
             self._scratch.context = self._first if self._holds(x) else self._second
-        return layer(x, *inputs, scratch=self._scratch)
+        return self._scratch
 
     def leave(self, x: Tensor) -> Tensor:
         """The last result, which holds no memory but its own."""

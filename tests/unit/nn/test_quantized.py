@@ -58,9 +58,9 @@ def by_hand(layer: nn.Linear, x: torch.Tensor, way: str) -> torch.Tensor:
         return (steps * step + low) @ weight.T * scale.T + bias
     if way == "native":
         most = torch.tensor(float(min(32767, (2**31 - 1) // (127 * x.shape[1]))))
-        largest = x.abs().amax(1, keepdim=True)
-        steps = (x.double() * (most / largest).double()).round()
-        return steps @ (layer.weight / scale.float()).round().double().T * scale.T * (largest / most) + bias
+        step = x.abs().amax(1, keepdim=True) / most
+        steps = (x.double() * (1 / step).double()).round()
+        return steps @ (layer.weight / scale.float()).round().double().T * scale.T * step + bias
     middle, reach = (x.amax(1) + x.amin(1))[:, None] / 2, (x.amax(1) - x.amin(1))[:, None] / 2
     steps = ((x - middle) * (STEPS / reach)).round().double()
     weight = (layer.weight.double() / scale).round().clamp(-WEIGHT_STEPS, WEIGHT_STEPS)

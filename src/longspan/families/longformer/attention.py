@@ -18,7 +18,7 @@ from longspan.layout import Layout
 from longspan.nn.attention import Biases, Dropping, fresh_dropout
 from longspan.nn.linear import linear, matrix, new_linear, wide
 from longspan.nn.relative import ByHead
-from longspan.nn.rows import Scratch, projected, writes_over
+from longspan.nn.rows import Scratch, projected, share, writes_over
 from longspan.shapes import IntArray
 
 
@@ -171,8 +171,10 @@ class LongformerAttention(nn.Module):
         q, k, v = (
             linear(self.qkv, x, projected(scratch)).view(x.shape[0], 3, self.heads, -1).unbind(1)
         )  # (N, 3C) -> (N, H, D)
-        context = attention(q, k, v, pairs, terms=biases, dropout=fresh_dropout(self)).flatten(1)  # to (N, C)
-        return self.with_global_rows(context, x, global_rows, biases)
+        free = scratch is not None and not share(x, scratch.context)  # global rows still read x
+        out = scratch.for_heads(self.heads, x.shape[1]) if scratch is not None and free else None
+        context = attention(q, k, v, pairs, terms=biases, dropout=fresh_dropout(self), out=out)
+        return self.with_global_rows(context.flatten(1), x, global_rows, biases)  # (N, H, D) -> (N, C)
 
     def with_global_rows(self, context: Tensor, x: Tensor, rows: GlobalRows, biases: Biases) -> Tensor:
         """`context` (N, C) with the global rows of x written over.
