@@ -89,6 +89,8 @@ def test_words_are_weighed_as_flag_embedding_weighs_them(tmp_path: Path) -> None
     reader = longspan.load(tmp_path)
     texts = [*CORPUS, "Anna Anna Anna"]
     assert reader.encode_sparse(texts[0]) == pytest.approx(reader.encode_sparse(texts)[0], rel=1e-6)
+    alone = longspan.load(tmp_path, deterministic=True)  # bit for bit, as docs/reliability.md promises
+    assert alone.encode_sparse(texts[0]) == alone.encode_sparse(texts)[0]
     met = 0
     for text, found in zip(texts, reader.encode_sparse(texts), strict=True):
         ids, x = states(theirs, reader, text)
