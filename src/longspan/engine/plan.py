@@ -116,6 +116,8 @@ class Plan:
     shares_keys: bool = False
     "Whether a key row may belong to several documents: see `gathered`."
     _moved: dict[torch.device, PlanArrays] = field(default_factory=dict)
+    _parts: "dict[int, list[tuple[slice, Plan]]]" = field(default_factory=dict)
+    "What engine/split.py made of it."
 
     def to(self, device: torch.device | str) -> PlanArrays:
         """The arrays on a device, moved there on first use."""

@@ -19,6 +19,11 @@ def tell(*tensors: Any, **how: Any) -> None:
         watcher(*tensors, **how)
 
 
+def looked_on() -> bool:
+    """Whether somebody wants to see each attention as a whole."""
+    return _watcher.get() is not None
+
+
 @contextmanager
 def watched(watcher: Watcher) -> Iterator[None]:
     """The watcher is told of each attention of this thread while the block runs."""

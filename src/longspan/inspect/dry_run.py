@@ -93,11 +93,19 @@ class _Counter(TorchDispatchMode):
             self.work.light += written
         elif kind is torch.ops.longspan.attend:
             rows, heads, size = inputs[0].shape
-            self.work.attentions.append((rows, len(inputs[1]), heads, size))
+            self._attends(rows, len(inputs[1]), heads, size)
         if not inputs or inputs[0].device.type == "meta":  # not a plan's arrays on their way
             self._hold([] if kind is _ATEN.copy_ else self.waiting)
             self.waiting = outputs
         return result
+
+    def _attends(self, queries: int, keys: int, *sizes: int) -> None:
+        """Another attention, or more rows of the last one, if that has not had all of its rows yet."""
+        before, *same = self.work.attentions[-1] if self.work.attentions else (keys, 0, 0, 0)
+        if same == [keys, *sizes] and before < keys and before + queries <= keys:
+            self.work.attentions.pop()
+            queries += before
+        self.work.attentions.append((queries, keys, *sizes))  # type: ignore[arg-type]
 
     def _hold(self, outputs: list[Tensor]) -> None:
         for storage in (tensor.untyped_storage() for tensor in outputs):

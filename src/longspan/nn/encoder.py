@@ -1,15 +1,19 @@
 """One encoder layer, its norms after the residuals or before the blocks."""
 
 from functools import partial
-from typing import Any, NamedTuple, Protocol
+from typing import Any, NamedTuple, Protocol, cast
 
+import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
 
-from longspan.nn.attention import CacheUpdate
+from longspan.engine.call import AnyPlan
+from longspan.engine.split import split
+from longspan.nn.attention import Biases, CacheUpdate
 from longspan.nn.linear import linear
 from longspan.nn.norm import LayerNorm, Norm
-from longspan.nn.rows import Scratch, apart, by_rows
+from longspan.nn.rotary import RotaryAttention, Rotations
+from longspan.nn.rows import ROWS, Scratch, apart, by_rows
 
 
 class LayerConfig(NamedTuple):
@@ -80,6 +84,8 @@ class EncoderLayer(nn.Module):
         `cache` is for attentions that take one: rows that came before. With `rows`, the result is that of
         these alone.
         """
+        if scratch is not None and scratch.context is x:
+            return self._in_place(x, *inputs, scratch=scratch, rows=rows)
         before = {} if cache is None else {"cache": cache}
         room = None if scratch is None else scratch.context
         context = self.attention(self.normed(x, room), *inputs, scratch=scratch, **before)
@@ -88,6 +94,45 @@ class EncoderLayer(nn.Module):
         if context.shape[1] == x.shape[1]:
             return by_rows(partial(self._rest, scratch), x, context)
         return by_rows(partial(self._apart, scratch), x, context, apart(x, context, room))
+
+    @property
+    def key_columns(self) -> int | None:
+        """Columns of keys and values, if these are all it needs of all rows at once; None if they are not."""
+        columns: int | None = getattr(self.attention, "key_columns", None)
+        return columns
+
+    def _in_place(
+        self,
+        x: Tensor,
+        pairs: AnyPlan,
+        turn: Rotations,
+        biases: Biases = (),
+        *,
+        scratch: Scratch,
+        rows: Tensor | None,
+    ) -> Tensor:
+        """The same, written over x. First come all keys and values, then the rest, some rows at a time."""
+        attention = cast(RotaryAttention, self.attention)
+        for start in range(0, len(x), ROWS):
+            some = slice(start, start + ROWS)
+            normed = self._piece_normed(x[some], scratch)
+            attention.key_values(normed, turn.of(some), scratch.projected[some])
+        keys = attention.split_keys(scratch.projected)
+        chosen = None if rows is None else x.new_empty(len(rows), x.shape[1])
+        for some, part in split(pairs, ROWS):
+            piece = x[some]
+            normed = self._piece_normed(piece, scratch)
+            context = attention.of_queries(normed, keys, part, turn.of(some), biases, scratch)
+            if rows is None or chosen is None:
+                self._rest(scratch, piece, context, piece)
+                continue
+            here = torch.nonzero((rows >= some.start) & (rows < some.stop)).flatten()
+            there = rows[here] - some.start
+            chosen[here] = self._rest(scratch, piece[there], context[there], None)
+        return x if chosen is None else chosen
+
+    def _piece_normed(self, x: Tensor, scratch: Scratch) -> Tensor:
+        return self.normed(x, scratch.piece("hidden", *x.shape))
 
     def normed(self, x: Tensor, into: Tensor | None = None) -> Tensor:
         """What the attention is given of x."""

@@ -12,7 +12,7 @@ from longspan import native
 from longspan.engine.call import AnyPlan, attention
 from longspan.layout import Layout
 from longspan.nn.attention import Biases, CacheUpdate, fresh_dropout
-from longspan.nn.linear import linear, new_linear
+from longspan.nn.linear import Fused, is_plain, linear, new_linear
 from longspan.nn.rope import RopeParameters
 from longspan.nn.rows import Scratch, projected
 
@@ -24,6 +24,10 @@ class Rotations(NamedTuple):
     "(N, D / 2)"
     sin: Tensor
     "(N, D / 2)"
+
+    def of(self, rows: slice) -> "Rotations":
+        """Those of some rows."""
+        return Rotations(self.cos[rows], self.sin[rows])
 
 
 def rotations(rope: RopeParameters, size: int, layout: Layout) -> Rotations:
@@ -154,16 +158,43 @@ class RotaryAttention(nn.Module):
         context = attention(q, k, v, pairs, scale=self.scale, terms=biases, dropout=dropout, out=out)
         return context.flatten(1)  # (N, H, D) -> (N, H * D)
 
-    def key_values(self, x: Tensor, turn: Rotations) -> tuple[Tensor, Tensor]:
+    @property
+    def key_columns(self) -> int | None:
+        """Columns of keys and values; None if queries cannot be made apart from them without loss of time."""
+        apart = is_plain(self.qkv) or isinstance(self.qkv, Fused)
+        return sum(self.splits[1:]) if apart and self.key_norm is None else None
+
+    def key_values(self, x: Tensor, turn: Rotations, into: Tensor | None = None) -> tuple[Tensor, Tensor]:
         """The keys and values of rows (K, C) that are seen, but see nothing themselves."""
-        queries, *rest = self.splits
-        kv = linear(self.qkv, x, rows=slice(queries, None))
+        kv = linear(self.qkv, x, into, rows=slice(self.splits[0], None))
         if self.key_norm is None:
-            kv = rotate(kv, self.kv_heads, turn)
-        k, v = (part.unflatten(1, (self.kv_heads, -1)) for part in kv.split(rest, 1))
+            turned = rotate(kv, self.kv_heads, turn)
+            kv = turned if into is None or turned is into else into.copy_(turned)
+        k, v = self.split_keys(kv)
         if self.key_norm is not None:
             k = rotate(self.key_norm(k).flatten(1), self.kv_heads, turn).view(k.shape)
         return k, v
+
+    def split_keys(self, kv: Tensor) -> tuple[Tensor, Tensor]:
+        """(K, 2 G * D) -> (K, G, D), (K, G, D)."""
+        k, v = (part.unflatten(1, (self.kv_heads, -1)) for part in kv.split(self.splits[1:], 1))
+        return k, v
+
+    def of_queries(
+        self,
+        x: Tensor,
+        keys: tuple[Tensor, Tensor],
+        pairs: AnyPlan,
+        turn: Rotations,
+        biases: Biases,
+        scratch: Scratch,
+    ) -> Tensor:
+        """The context of rows (M, C) that see some keys and values, of their own and of other rows."""
+        rows, columns = len(x), self.splits[0]
+        q = linear(self.qkv, x, scratch.piece("queries", rows, columns), rows=slice(columns))
+        q = rotate(q, self.heads, turn).unflatten(1, (self.heads, -1))
+        out = scratch.piece("context", rows, columns, dense=True).unflatten(1, (self.heads, -1))
+        return attention(q, *keys, pairs, scale=self.scale, terms=biases, out=out).flatten(1)
 
     def _split(self, qkv: Tensor) -> tuple[Tensor, Tensor, Tensor]:
         """(N, (H + 2 G) * D) -> (N, H, D), (N, G, D), (N, G, D)."""

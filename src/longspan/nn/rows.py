@@ -9,7 +9,7 @@ from torch import Tensor
 
 from longspan.native import in_a_graph, reads
 
-ROWS = 1024
+ROWS = 512
 """Few enough that the intermediates of a piece stay in the cache, many enough for full matrix speed."""
 
 
@@ -39,9 +39,10 @@ class Scratch:
 
     def __init__(self, projected: Tensor, context: Tensor) -> None:
         self.projected = projected
-        "(N, 3C) queries, keys and values."
+        "(N, 3C) queries, keys and values, or (N, 2 G * D) keys and values."
         self.context = context
-        "(N, C): what goes into the attention, what comes out of it, and then the layer's result."
+        """(N, C): what goes into the attention, what comes out of it, and then the layer's result. Where it
+        is x itself, `projected` holds keys and values alone, and the layer goes on by pieces of rows."""
         self._pieces: dict[str, Tensor] = {}
 
     def for_heads(self, heads: int, columns: int) -> Tensor | None:
@@ -49,11 +50,11 @@ class Scratch:
         fits = self.context.shape[1] == columns
         return self.context.view(len(self.context), heads, columns // heads) if fits else None
 
-    def piece(self, name: str, rows: int, columns: int) -> Tensor:
+    def piece(self, name: str, rows: int, columns: int, *, dense: bool = False) -> Tensor:
         """Memory for some of the rows of what has a name: the same for every layer."""
         known = self._pieces.get(name)
         if known is None or known.shape[1] != columns or len(known) < rows:
-            apart = 16 * (columns % PAGE == 0)
+            apart = 16 * (columns % PAGE == 0 and not dense)
             most = max(rows, min(ROWS, len(self.context)))
             known = self.context.new_empty(most, columns + apart)[:, :columns]
             self._pieces[name] = known

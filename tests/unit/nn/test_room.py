@@ -1,11 +1,15 @@
 """The memory that layers share: nobody who looks sees it being written over."""
 
+from typing import Any
+
 import pytest
 import torch
 from torch import Tensor
 
 from longspan.families.modernbert.model import ModernBertConfig
 from longspan.layout import Layout
+from longspan.nn import encoder, layers
+from longspan.nn.rotary import RotaryAttention
 from longspan.nn.rows import PAGES, ROWS, own_pages
 from unit.families.tiny import body, configs, some_ids
 
@@ -51,11 +55,52 @@ def test_a_result_is_not_written_over_by_the_next_call(name: str) -> None:
 
 
 @torch.no_grad()
-@pytest.mark.parametrize("layers", [1, 2, 3])
-def test_a_result_holds_its_own_memory_alone(layers: int) -> None:
-    model = (
-        ModernBertConfig(vocab_size=99, width=32, layers=layers, heads=2, feed_forward=40).backbone().eval()
-    )
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64, torch.bfloat16])
+@pytest.mark.parametrize("name", ["modernbert", "biased modernbert", "grouped", "nomic", "jina v3"])
+def test_layers_that_write_over_their_input_change_nothing(
+    name: str, dtype: torch.dtype, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    model = body(configs()[name]).to(dtype)
+    ids, layout = inputs()
+    rows = torch.tensor([0, 97, 40, 40, 3])
+    wanted, wanted_rows = model(ids, layout), model(ids, layout, rows=rows)
+    for module in (encoder, layers):
+        monkeypatch.setattr(module, "ROWS", 64)
+    most = 1e-13 if dtype == torch.float64 else 0.0  # torch's products are not ours
+    torch.testing.assert_close(model(ids, layout), wanted, rtol=0.0, atol=most)
+    torch.testing.assert_close(model(ids, layout, rows=rows), wanted_rows, rtol=0.0, atol=most)
+
+
+@torch.no_grad()
+def test_which_layers_write_over_their_input(monkeypatch: pytest.MonkeyPatch) -> None:
+    model = body(configs()["modernbert"])
+    ids, layout = inputs()
+    monkeypatch.setattr(layers, "ROWS", 64)
+    monkeypatch.setattr(encoder, "ROWS", 64)
+    done: list[int] = []
+    plainly = RotaryAttention.of_queries
+
+    def counted(self: RotaryAttention, x: Tensor, *rest: Any) -> Tensor:
+        done.append(len(x))
+        return plainly(self, x, *rest)
+
+    monkeypatch.setattr(RotaryAttention, "of_queries", counted)
+    model(ids, layout)
+    assert done == [64, 34] * len(model.layers)  # 67, 1 and 30 rows: tiles are not cut
+    done.clear()
+    hook = model.layers[1].get_submodule("attention").register_forward_hook(lambda *_: None)
+    model(ids, layout)
+    hook.remove()
+    model(ids[:64], Layout.packed([64]))
+    model.train()(ids, layout)
+    assert done == []
+
+
+@torch.no_grad()
+@pytest.mark.parametrize("depth", [1, 2, 3])
+def test_a_result_holds_its_own_memory_alone(depth: int) -> None:
+    config = ModernBertConfig(vocab_size=99, width=32, layers=depth, heads=2, feed_forward=40)
+    model = config.backbone().eval()
     length = 2 * ROWS + 3
     result = model(torch.arange(length) % 99, Layout.packed([length]))
     assert result.untyped_storage().nbytes() == result.nbytes
