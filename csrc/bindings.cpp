@@ -106,12 +106,12 @@ void backward(const PlanNumbers& numbers, const ViewNumbers& q, const ViewNumber
     succeed(ls_backward(&p, &g, target.c_str()), target);
 }
 
-// Addresses of x, weights, scales, bias, times, plus and y; then row strides of x, times, plus and y, and the rows, inputs and outputs.
-void linear(const std::array<int64_t, 7>& at, const std::array<int64_t, 7>& n, int act, int threads, const std::string& target) {
+// Addresses of x, weights, scales, bias, times, plus and y; then row strides of x, weights, times, plus and y, and the rows, inputs and outputs.
+void linear(const std::array<int64_t, 7>& at, const std::array<int64_t, 8>& n, int act, bool across, int threads, const std::string& target) {
     auto floats = [&](int i) { return pointer<const float>(at[i]); };
-    if (n[4] > 0 && n[6] > 0 && (!at[6] || (n[5] > 0 && (!at[0] || !at[1])))) throw std::invalid_argument("`x`, `weight` and `into` must lie in memory, but one does not.");
+    if (n[5] > 0 && n[7] > 0 && (!at[6] || (n[6] > 0 && (!at[0] || !at[1])))) throw std::invalid_argument("`x`, `weight` and `into` must lie in memory, but one does not.");
     ls_layer layer = {floats(0), pointer<const void>(at[1]), floats(2), floats(3), floats(4), floats(5), pointer<float>(at[6]),
-                      n[0], n[1], n[2], n[3], n[4], n[5], n[6], act, threads};
+                      n[0], n[1], n[2], n[3], n[4], n[5], n[6], n[7], act, across, threads};
     succeed(ls_linear(&layer, target.c_str()), target);
 }
 

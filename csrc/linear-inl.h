@@ -58,14 +58,22 @@ constexpr bool FOURS = false;
 template <class T>
 constexpr int PANEL = T::VECTORS * L;
 
+// `count` floats, then lanes of 0.
+LS_INLINE vf load_some(const float* p, int64_t count) {
+    if (count >= L) return load(p);
+    float some[L] = {};
+    __builtin_memcpy(some, p, count * sizeof *p);
+    return load(some);
+}
+
 // `depth` words from word `from` of `count` rows of weights, as [word][row of the panel]. Rows after the last repeat it.
 // `totals` of the rows grow by the weights, where they are wanted.
 template <class T>
-static void pack_panel(const typename T::weight* weights, int64_t inputs, int64_t from, int64_t depth, int64_t count, float* out,
-                       vi* totals) {
+static void pack_panel(const typename T::weight* weights, int64_t stride, int64_t inputs, int64_t from, int64_t depth, int64_t count,
+                       float* out, vi* totals) {
     for (int v = 0; v < T::VECTORS; v++) {
         const typename T::weight* row[L];
-        for (int i = 0; i < L; i++) row[i] = weights + (v * L + i < count ? v * L + i : count - 1) * inputs;
+        for (int i = 0; i < L; i++) row[i] = weights + (v * L + i < count ? v * L + i : count - 1) * stride;
         for (int64_t k = 0; k < depth; k += L) {
             const int64_t at = (from + k) * T::PER_WORD, left = inputs - at;
             vf m[L];
@@ -86,6 +94,13 @@ static void pack_panel(const typename T::weight* weights, int64_t inputs, int64_
             }
         }
     }
+}
+
+// The same of floats that lie across, (inputs, outputs), from their input `weights` on: nothing is to be transposed.
+static void pack_across(const float* weights, int64_t row, int64_t depth, int64_t count, float* out) {
+    for (int64_t k = 0; k < depth; k++)
+        for (int n = 0; n < PANEL<Floats>; n += L)
+            store(out + k * PANEL<Floats> + n, n < count ? load_some(weights + k * row + n, count - n) : zero());
 }
 
 // R rows of x, from `a` on, times the packed panel: to `sums`, or added to it.
@@ -133,20 +148,13 @@ LS_INLINE void multiply_rest(int64_t rows, const float* a, int64_t row, const fl
     }
 }
 
-// `count` floats, then lanes of 0.
-LS_INLINE vf load_some(const float* p, int64_t count) {
-    if (count >= L) return load(p);
-    float some[L] = {};
-    __builtin_memcpy(some, p, count * sizeof *p);
-    return load(some);
-}
-
 // Few rows of x, from `a` on, past L rows of weights, which are transposed in registers and used at once: packing them would take
 // longer than all else. An output is the same sum as in `multiply`. Rows of weights after the last repeat it.
 template <int R>
-static void multiply_thin(const float* a, int64_t a_row, const float* weights, int64_t inputs, int64_t count, float* sums) {
+static void multiply_thin(const float* a, int64_t a_row, const float* weights, int64_t stride, int64_t inputs, int64_t count,
+                          float* sums) {
     const float* row[L];
-    for (int i = 0; i < L; i++) row[i] = weights + (i < count ? i : count - 1) * inputs;
+    for (int i = 0; i < L; i++) row[i] = weights + (i < count ? i : count - 1) * stride;
     for (int64_t d = 0; d < inputs || d == 0; d += Floats::CUT) {
         const int64_t end = d + Floats::CUT < inputs ? d + Floats::CUT : inputs;
         vf acc[R] = {}, m[L];
@@ -176,11 +184,11 @@ static void multiply_thin(const float* a, int64_t a_row, const float* weights, i
 }
 
 template <int R>
-LS_INLINE void multiply_thin_rest(int64_t rows, const float* a, int64_t a_row, const float* weights, int64_t inputs, int64_t count,
-                                  float* sums) {
+LS_INLINE void multiply_thin_rest(int64_t rows, const float* a, int64_t a_row, const float* weights, int64_t stride, int64_t inputs,
+                                  int64_t count, float* sums) {
     if constexpr (R > 0) {
-        if (rows == R) return multiply_thin<R>(a, a_row, weights, inputs, count, sums);
-        multiply_thin_rest<R - 1>(rows, a, a_row, weights, inputs, count, sums);
+        if (rows == R) return multiply_thin<R>(a, a_row, weights, stride, inputs, count, sums);
+        multiply_thin_rest<R - 1>(rows, a, a_row, weights, stride, inputs, count, sums);
     }
 }
 
@@ -235,14 +243,14 @@ static void panel(const ls_linear_job& job, int64_t band, int64_t number, float*
     const ls_layer& layer = *job.layer;
     const int64_t words = (layer.inputs + T::PER_WORD - 1) / T::PER_WORD, first = number * PANEL<T>;
     const int64_t begin = band * job.band, rows = begin + job.band < job.rows ? job.band : job.rows - begin;
-    const auto* weights = static_cast<const typename T::weight*>(layer.weights) + first * layer.inputs;
+    const auto* weights = static_cast<const typename T::weight*>(layer.weights) + first * (layer.across ? 1 : layer.weights_row);
     Finish<T> finish(layer, first);
     float *packed = scratch, *sums = scratch + DEPTH * PANEL<T>;
     if constexpr (T::PER_WORD == 1)
-        if (rows <= T::ROWS) {
+        if (rows <= T::ROWS && !layer.across) {
             for (int64_t n = 0; n < PANEL<T> && first + n < layer.outputs; n += L)
-                multiply_thin_rest<T::ROWS>(rows, job.x + begin * job.x_row, job.x_row, weights + n * layer.inputs, layer.inputs,
-                                            layer.outputs - first - n, sums + n);
+                multiply_thin_rest<T::ROWS>(rows, job.x + begin * job.x_row, job.x_row, weights + n * layer.weights_row,
+                                            layer.weights_row, layer.inputs, layer.outputs - first - n, sums + n);
             for (int64_t i = 0; i < rows; i++) finish.row(job.first + begin + i, sums + i * PANEL<T>, {});
             return;
         }
@@ -250,7 +258,9 @@ static void panel(const ls_linear_job& job, int64_t band, int64_t number, float*
     for (int64_t from = 0; from < words || from == 0; from += DEPTH) {
         const int64_t depth = words - from < DEPTH ? words - from : DEPTH;
         const bool last = from + DEPTH >= words;
-        pack_panel<T>(weights, layer.inputs, from, depth, layer.outputs - first, packed, finish.totals);
+        if constexpr (T::PER_WORD == 1)
+            if (layer.across) pack_across(weights + from * layer.weights_row, layer.weights_row, depth, layer.outputs - first, packed);
+        if (!layer.across) pack_panel<T>(weights, layer.weights_row, layer.inputs, from, depth, layer.outputs - first, packed, finish.totals);
         for (int64_t r = 0; r < rows; r += T::ROWS) {
             const int64_t count = rows - r < T::ROWS ? rows - r : T::ROWS, at = begin + r;
             float* to = sums + r * apart;

@@ -6,7 +6,7 @@
 
 extern "C" {
 
-enum { LS_ABI = 10, LS_TILE = 64, LS_MAX_DIM = 1024 };
+enum { LS_ABI = 11, LS_TILE = 64, LS_MAX_DIM = 1024 };
 enum ls_dtype { LS_F32 = 0, LS_BF16 = 1, LS_F16 = 2 };
 
 // A (rows, heads, dim) tensor; strides count elements and may be anything.
@@ -61,14 +61,15 @@ typedef struct {
 enum { LS_IDENTITY, LS_GELU, LS_GELU_TANH, LS_RELU, LS_SILU };
 
 // A linear layer, y = act(x W' + bias) * times + plus, in float32. Rows have any stride, their elements are contiguous.
-// `weights` (outputs, inputs) are contiguous: floats, or with `scales` (outputs) int8 from -127 to 127.
+// `weights` (outputs, inputs) are floats, or with `scales` (outputs) int8 from -127 to 127, whose rows lie side by side. Floats
+// may be `across`: then they are (inputs, outputs), as the gradients of a layer need them.
 typedef struct {
     const float* x;
     const void* weights;
     const float *scales, *bias, *times, *plus;  // or null; `times` and `plus` may be y
     float* y;
-    int64_t x_row, times_row, plus_row, y_row, rows, inputs, outputs;
-    int32_t act, threads;  // an activation below
+    int64_t x_row, weights_row, times_row, plus_row, y_row, rows, inputs, outputs;
+    int32_t act, across, threads;  // an activation above
 } ls_layer;
 
 // Layer normalization of rows of float32: rows have any stride, their elements are contiguous; x may be y. Not `centered`, it

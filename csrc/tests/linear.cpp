@@ -33,9 +33,12 @@ struct Case {
         layer.y_row = layer.outputs + extra;
         layer.act = random.chance(40) ? random.between(LS_GELU, LS_SILU) : LS_IDENTITY;
         layer.x = floats(x, layer.rows * layer.x_row);
-        if (random.chance(50)) {
-            layer.weights = floats(weights, layer.outputs * layer.inputs);
+        layer.across = random.chance(25);
+        if (layer.across || random.chance(50)) {
+            layer.weights_row = (layer.across ? layer.outputs : layer.inputs) + random.between(0, 3);
+            layer.weights = floats(weights, (layer.across ? layer.inputs : layer.outputs) * layer.weights_row);
         } else {
+            layer.weights_row = layer.inputs;
             for (int64_t i = 0; i < layer.outputs * layer.inputs; i++) bytes.push_back(int8_t(random.between(-127, 127)));
             layer.weights = bytes.data();
             layer.scales = floats(scales, layer.outputs);
@@ -55,10 +58,15 @@ struct Case {
         }
     }
 
+    double weight(int64_t o, int64_t k) const {
+        if (!scales.empty()) return bytes[o * layer.inputs + k] * double(scales[o]);
+        return weights[layer.across ? k * layer.weights_row + o : o * layer.weights_row + k];
+    }
+
     double expect(int64_t r, int64_t o, bool fours, double* error) const {
         double sum = 0, size = 0, largest = 0;
         for (int64_t k = 0; k < layer.inputs; k++) {
-            const double a = x[r * layer.x_row + k], w = scales.empty() ? weights[o * layer.inputs + k] : bytes[o * layer.inputs + k] * double(scales[o]);
+            const double a = x[r * layer.x_row + k], w = weight(o, k);
             sum += a * w, size += std::fabs(a * w), largest = std::fmax(largest, std::fabs(a));
         }
         if (layer.bias) sum += layer.bias[o];

@@ -10,12 +10,12 @@ from types import ModuleType
 import numpy as np
 import numpy.typing as npt
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 
 from longspan.errors import InputError, bad
 from longspan.shapes import Matrix
 
-ABI = 10
+ABI = 11
 LARGEST_HEAD = 1024
 SOFTCAPS = 1e-20, 1e20
 """What can be divided by and multiplied with in float32."""
@@ -115,22 +115,24 @@ def linear(
     weight: Tensor,
     bias: Tensor | None,
     *,
-    scales: Tensor | None,
+    scales: Tensor | None = None,
     times: Tensor | None = None,
-    plus: Tensor | None,
-    act: int,
+    plus: Tensor | None = None,
+    act: int = 0,
+    across: bool = False,
     into: Tensor,
 ) -> None:
     """into = act(x weight' + bias) * times + plus, where `act` is a number of csrc/longspan.h.
 
-    With `scales` the weights are int8, times the scale of their row. Rows of float32, elements of a row side
-    by side; `weight` contiguous. `times` and `plus` may be `into`.
+    With `scales` the weights are int8, times the scale of their row, and contiguous. `across`, it is
+    x weight, not x weight'. Rows of float32, elements of a row side by side. `times` and `plus` may be `into`.
     """
-    _check_linear(x, weight, bias, scales, times, plus, into)
+    _check_linear(x, weight, bias, scales, times, plus, across, into)
     addresses = [0 if t is None else t.data_ptr() for t in (x, weight, scales, bias, times, plus, into)]
-    strides = [0 if t is None else t.stride(0) for t in (x, times, plus, into)]
-    sizes = [*strides, x.size(0), weight.size(1), weight.size(0)]
-    load().linear(addresses, sizes, act, torch.get_num_threads(), _target.get())
+    strides = [0 if t is None else t.stride(0) for t in (x, weight, times, plus, into)]
+    load().linear(
+        addresses, [*strides, *x.shape, into.size(1)], act, across, torch.get_num_threads(), _target.get()
+    )
 
 
 def layer_norm(
@@ -176,8 +178,12 @@ def rotate(x: Tensor, cos: Tensor, sin: Tensor, *, back: bool = False) -> None:
 
 
 def reads(x: Tensor) -> bool:
-    """Whether the core may be given the address of a tensor: not in a graph that torch compiles or traces."""
-    return type(x) is Tensor and x.device.type == "cpu" and not in_a_graph()
+    """Whether the core may be given the address of a tensor: not in a graph that torch compiles or traces.
+
+    Nor are there addresses of shares of a tensor, as FSDP has them, and of what torch.func computes with.
+    """
+    plain = type(x) in (Tensor, nn.Parameter) and x.device.type == "cpu"
+    return plain and not in_a_graph() and not torch._C._are_functorch_transforms_active()
 
 
 def in_a_graph() -> bool:
@@ -248,14 +254,17 @@ def _check_linear(
     scales: Tensor | None,
     times: Tensor | None,
     plus: Tensor | None,
+    across: bool,
     into: Tensor,
 ) -> None:
     """Refuse what would lead the kernel outside of its tensors."""
     stored = torch.float32 if scales is None else torch.int8
-    if weight.dtype is not stored or weight.dim() != 2 or not weight.is_contiguous() or not weight.is_cpu:
+    in_rows = weight.dim() == 2 and (weight.is_contiguous() or (scales is None and weight.stride(1) == 1))
+    if weight.dtype is not stored or not in_rows or not weight.is_cpu:
         value = f"{weight.dtype} of shape {tuple(weight.shape)} and strides {weight.stride()}"
-        raise bad("weight", f"a contiguous matrix of {stored} on the CPU", value)
-    outputs, inputs = weight.shape
+        what = "a matrix of float32 in rows" if scales is None else "a contiguous matrix of int8"
+        raise bad("weight", f"{what} on the CPU", value)
+    outputs, inputs = weight.shape[::-1] if across else weight.shape
     width, rows = (outputs,), (len(x), outputs)
     if not _are_rows(x, (len(x), inputs)):
         raise _unreadable("x", x, (len(x), inputs))

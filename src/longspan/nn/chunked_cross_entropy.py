@@ -7,7 +7,8 @@ from torch import Tensor
 from torch.autograd.function import once_differentiable
 
 from longspan.errors import one_of
-from longspan.nn.linear import wide
+from longspan.nn.linear import by_weight, wide
+from longspan.nn.product import of_columns, of_rows
 
 IGNORE_INDEX = -100
 """The label of a row that does not count."""
@@ -69,12 +70,12 @@ class _ChunkedCrossEntropy(torch.autograd.Function):
         for start in range(0, len(x), ROWS):
             piece = slice(start, start + ROWS)
             rows = x[piece]
-            scores = torch.addmm(bias, rows, weight.t(), out=room[: len(rows)])
+            scores = by_weight(rows, weight, bias, room[: len(rows)])
             total += _turn_to_gradient(scores, labels[piece], share[piece], smoothing)
             if of_x is not None:
-                torch.mm(scores, weight, out=of_x[piece])
+                of_rows(scores, weight, of_x[piece])
             if of_weight is not None:
-                of_weight.addmm_(scores.t(), rows)
+                of_columns(scores, rows, of_weight)
             if of_bias is not None:
                 of_bias += scores.sum(0)
         ctx.save_for_backward(of_x, of_weight, of_bias)

@@ -9,6 +9,7 @@ from torch.nn import functional as F
 
 from longspan import native as compiled
 from longspan.nn.activations import Activation, gelu_tanh
+from longspan.nn.product import product, rows_of
 from longspan.nn.rows import PAGE
 
 FUSED: dict[Activation | None, int] = {None: 0, F.gelu: 1, gelu_tanh: 2, F.relu: 3, F.silu: 4}
@@ -98,8 +99,11 @@ def by_weight(
 ) -> Tensor:
     """then(x W' + b) * times + plus; x (N, in), W (out, in)."""
     weight, bias = wide(weight), None if bias is None else wide(bias)
-    if not torch.is_grad_enabled() and native(x, weight) is not None:
-        return natively(x, weight, bias, into=into, then=then, times=times, plus=plus)
+    if native(x, weight) is not None:
+        if not torch.is_grad_enabled():
+            return natively(x, weight, bias, into=into, then=then, times=times, plus=plus)
+        if into is None and not torch.is_autocast_enabled("cpu"):
+            return after(product(wide(x), weight, bias).to(x.dtype), then, times, plus)
     if into is None or times is not None or weight.dtype != x.dtype:
         y = F.linear(wide(x), weight, bias).to(x.dtype)
     elif bias is None:
@@ -159,7 +163,7 @@ def native(x: Tensor, weight: Tensor) -> ModuleType | None:
     """The native core, if it is built and computes x (N, in) with these weights faster than torch."""
     fits = x.dim() == 2 and x.shape[1] == weight.shape[1] and weight.is_contiguous()
     known = x.dtype != torch.float64 and weight.dtype in (torch.float32, torch.int8)
-    if not fits or not known or not compiled.reads(x):
+    if not fits or not known or not (compiled.reads(x) and compiled.reads(weight)):
         return None
     return compiled.core() if compiled.serves_linear(weight.dtype) else None
 
@@ -187,19 +191,14 @@ def natively(
         apart = then is not None and outputs % PAGE == 0  # read by another layer, not returned
         room = torch.empty(len(x), outputs + 16 * apart)[:, :outputs]
     compiled.linear(
-        _rows(x),
+        rows_of(wide(x)),
         weight,
         bias,
         scales=scales,
-        times=None if times is None or not fused else _rows(times),
-        plus=None if plus is None or not fused else _rows(plus),
+        times=None if times is None or not fused else rows_of(wide(times)),
+        plus=None if plus is None or not fused else rows_of(wide(plus)),
         act=FUSED.get(then, 0),
         into=room,
     )
     rest = (None, None, None) if fused else (then, times, plus)
     return after(room.to(x.dtype), *rest, into)
-
-
-def _rows(x: Tensor) -> Tensor:
-    x = wide(x)
-    return x if x.stride(1) == 1 else x.contiguous()

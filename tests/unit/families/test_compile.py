@@ -120,7 +120,7 @@ def test_dropout_is_drawn_anew_in_each_call_of_a_graph() -> None:
     torch.manual_seed(3)
     found = graph(ids, made)
     torch.manual_seed(3)
-    assert torch.equal(found, model(ids, Layout.packed([60, 30])))
+    torch.testing.assert_close(found, model(ids, Layout.packed([60, 30])))  # a graph has torch's products
     assert counter.frame_count == 1
 
 
