@@ -124,8 +124,8 @@ def linear(
 ) -> None:
     """into = act(x weight' + bias) * times + plus, where `act` is a number of csrc/longspan.h.
 
-    With `scales` the weights are int8, times the scale of their row, and contiguous. `across`, it is
-    x weight, not x weight'. Rows of float32, elements of a row side by side. `times` and `plus` may be `into`.
+    With `scales` the weights are int8, times the scale of their row, and contiguous; `across`, it is
+    x weight. Rows of float32, elements of a row side by side. `times` and `plus` may be `into`.
     """
     _check_linear(x, weight, bias, scales, times, plus, across, into)
     addresses = [0 if t is None else t.data_ptr() for t in (x, weight, scales, bias, times, plus, into)]
