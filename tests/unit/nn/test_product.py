@@ -1,5 +1,8 @@
 """Linear layers in training: gradients near those of float64, by the core wherever it may compute them."""
 
+import subprocess
+import sys
+
 import pytest
 import torch
 from torch import Tensor, nn
@@ -120,3 +123,17 @@ def test_memory_outside_of_a_matrix_is_refused() -> None:
         native.linear(x, weight.t().contiguous(), None, across=True, into=torch.empty(4, 5))
     with pytest.raises(ValueError, match="a matrix of float32 in rows"):
         native.linear(x, weight.t().contiguous().t(), None, across=True, into=torch.empty(4, 3))
+
+
+def test_threads_of_torch_rest_while_ours_work() -> None:
+    """A process of its own: how long threads spin is settled once."""
+    script = (
+        "import threading, torch\n"
+        "from longspan.nn.product import product\n"
+        "torch.set_num_threads(2)\n"
+        "for _ in range(3):\n"
+        "    product(torch.ones(2, 3, requires_grad=True), torch.ones(1, 3))\n"
+        "print([thread.name for thread in threading.enumerate()])\n"
+    )
+    found = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)
+    assert found.stdout.count("longspan-openmp") == 1
