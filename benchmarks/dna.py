@@ -25,7 +25,8 @@ import longspan
 from longspan.checkpoints.save import write_model
 from longspan.corpus.store import Corpus
 from longspan.recipes.data import corpus_of
-from longspan.recipes.pretrain import PretrainConfig, pretrain
+from longspan.recipes.pretrain import pretrain
+from longspan.recipes.pretrain_plan import PretrainConfig
 from longspan.recipes.start import Start
 from longspan.training.optimizer import AdamW
 from longspan.training.step import drawing

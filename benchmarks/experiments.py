@@ -13,7 +13,7 @@ import numpy as np
 from longspan.corpus.spelling import Spelling
 from longspan.corpus.store import Corpus
 from longspan.recipes.mlm import evaluate_masked
-from longspan.recipes.pretrain import PretrainConfig, Pretraining
+from longspan.recipes.pretrain_plan import PretrainConfig, Pretraining
 from longspan.recipes.start import Start
 
 SIZES = {

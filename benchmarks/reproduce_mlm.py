@@ -34,7 +34,8 @@ from longspan.lengthening.lengthen import lengthened, position_tables
 from longspan.nn.pooled_attention import PooledAttention
 from longspan.patterns import BlockWindow, GlobalBlocks, Pattern, RandomBlocks
 from longspan.recipes.data import corpus_of
-from longspan.recipes.pretrain import PretrainConfig, pretrain
+from longspan.recipes.pretrain import pretrain
+from longspan.recipes.pretrain_plan import PretrainConfig
 from longspan.recipes.start import Start
 from longspan.tasks.registry import build
 

@@ -2,8 +2,6 @@
 
 import argparse
 import json
-import shlex
-import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -15,7 +13,7 @@ from longspan.errors import bad, missing
 
 if TYPE_CHECKING:
     from longspan.corpus.store import Corpus
-    from longspan.recipes.pretrain import PretrainConfig
+    from longspan.recipes.pretrain_plan import PretrainConfig
     from longspan.recipes.start import Start
 
 
@@ -97,7 +95,8 @@ def run(arguments: argparse.Namespace) -> int:
     check_paths("--data", arguments.data)
     arguments.out = check_folder("--out", arguments.out)
     config = _config(arguments)
-    from longspan.recipes.pretrain import Pretraining, pretrain
+    from longspan.recipes.pretrain import pretrain
+    from longspan.recipes.pretrain_plan import Pretraining
 
     start, corpus = _begun(arguments)
     for text in (*start.notes, *corpus.failed):
@@ -105,17 +104,14 @@ def run(arguments: argparse.Namespace) -> int:
     if arguments.dry_run:
         print(Pretraining(start, corpus, config))
         return 0
-    command = shlex.join(["longspan", *sys.argv[1:]])
-    report = pretrain(
-        start, corpus, arguments.out, config, command=command, progress=False if is_quiet() else None
-    )
+    report = pretrain(start, corpus, arguments.out, config, progress=False if is_quiet() else None)
     print(json.dumps(report.to_dict(), indent=1, default=str) if arguments.json else report)
     return 3 if corpus.failed else 0
 
 
 def _config(arguments: argparse.Namespace) -> "PretrainConfig":
     from longspan.recipes.masking import Masking
-    from longspan.recipes.pretrain import PretrainConfig
+    from longspan.recipes.pretrain_plan import PretrainConfig
 
     names = ["steps", "epochs", "minutes", "length", "packing", "frozen", "cpc", "dev", "lr"]
     names += ["batch_tokens", "micro_tokens", "seed"]
