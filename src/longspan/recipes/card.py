@@ -46,15 +46,15 @@ def training_rows(report: Report) -> list[tuple[str, str]]:
 
 def this_command() -> str:
     """The command that is running, as a user would type it."""
-    program, several = Path(sys.argv[0] if sys.argv else ""), "TORCHELASTIC_RUN_ID" in os.environ
-    module = program.parent.name if program.name == "__main__.py" else ""
-    if several:
-        words = ["torchrun", *_processes(), *(["-m", module] if module else [program.name])]
-    elif module and module != "longspan":
-        words = ["python", "-m", module]
+    program, spec = Path(sys.argv[0] if sys.argv else ""), getattr(sys.modules["__main__"], "__spec__", None)
+    module = spec.name.removesuffix(".__main__") if spec else ""
+    run = ["-m", module] if module else [program.name] if program.name else []
+    if "TORCHELASTIC_RUN_ID" in os.environ:
+        words = ["torchrun", *_processes(), *run]
+    elif module == "longspan" or program.name == "longspan":
+        words = ["longspan"]
     else:
-        script = ["python"] if program.suffix == ".py" and not module else []
-        words = [*script, module or program.name or "python"]
+        words = ["python", *run]
     return shlex.join([*words, *sys.argv[1:]])
 
 

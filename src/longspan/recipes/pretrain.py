@@ -87,6 +87,7 @@ def pretrain(
     if dev is not None:
         measure = evaluate_masked(dev, most_tokens=config.dev_tokens, micro_tokens=config.micro_tokens)
         evaluation = Evaluation(run=measure, every=1 / EVALUATIONS)
+    options = _options(plan)
     how: dict[str, Any] = {"saving": saving, "fsdp": fsdp, "tensorboard": tensorboard, "progress": progress}
     with connected():
         group = Ranks.of(model)
@@ -94,8 +95,8 @@ def pretrain(
         with only_new_positions(model) if config.frozen else nullcontext():
             for parameter in unreached(model, source.batch(_longest(data.lengths, TRIED), 0), loss):
                 parameter.requires_grad_(False)
-            how |= _options(plan, _steps(plan, place, group, source, loss))
-            report = train(model, source, loss, out=place / RUN, evaluation=evaluation, **how)
+            options["steps"] = _steps(plan, place, group, source, loss)
+            report = train(model, source, loss, out=place / RUN, evaluation=evaluation, **how, **options)
         model.requires_grad_(True)
         if not config.frozen:
             for (
@@ -130,13 +131,12 @@ def _plain(settings: dict[str, Any]) -> dict[str, Any]:
     return {name: list(value) if isinstance(value, tuple) else value for name, value in settings.items()}
 
 
-def _options(plan: Pretraining, steps: int | None) -> TrainingOptions:
+def _options(plan: Pretraining) -> TrainingOptions:
     config, new = plan.config, plan.start.is_new
     lr = config.lr if config.lr is not None else 5e-4 if new else 3e-5
     schedule = config.schedule or ("linear" if new else "polynomial")
     decay = 0.0 if config.frozen else 0.01  # which would shrink positions that no example has
     return {
-        "steps": steps,
         "epochs": config.epochs,
         "batch_tokens": config.batch_tokens,
         "micro_tokens": config.micro_tokens,

@@ -12,6 +12,7 @@ from longspan.recipes.masking import Masking
 from longspan.recipes.mlm import MaskedExamples, Vocabulary
 from longspan.recipes.start import Start
 from longspan.training.config import DTYPES, ON_NAN
+from longspan.training.optimizer import AdamW
 from longspan.training.order import Order
 from longspan.training.schedule import SCHEDULES
 
@@ -62,6 +63,8 @@ class PretrainConfig:
         whole("dev_tokens", self.dev_tokens, 1)
         for name, known in (("dtype", DTYPES), ("on_nan", ON_NAN)):
             one_of(name, getattr(self, name), known)
+        if self.lr is not None:
+            AdamW(lr=self.lr)  # refuses what it cannot use
         if self.schedule is not None:
             one_of("schedule", self.schedule, SCHEDULES)
 

@@ -1,5 +1,6 @@
 """Pretraining: a model learns, goes on after a stop, and is an ordinary folder afterwards."""
 
+import sys
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -59,6 +60,7 @@ def test_the_folder_is_read_by_transformers_and_says_how_it_was_made(
     small: Corpus, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     out = tmp_path / "model"
+    monkeypatch.setattr(sys.modules["__main__"], "__spec__", None)
     monkeypatch.setattr("sys.argv", ["/usr/bin/longspan", "pretrain", "--steps", "3"])
     report = pretrain(new("longformer-base", radius=4), small, out, QUICK, progress=False)
     assert report.before["loss"] > 0
