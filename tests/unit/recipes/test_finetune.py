@@ -102,9 +102,8 @@ def test_windows_of_a_long_text_share_its_label(tmp_path: Path) -> None:
 
 def test_rare_classes_count_more_in_training_and_in_evaluation(tmp_path: Path) -> None:
     one, labels = classifier(), ["north"] * 9 + ["south"] * 3
-    for part in one.model.modules():
-        if isinstance(vars(part).get("dropout"), float):
-            vars(part)["dropout"] = 0.0
+    for part in map(vars, one.model.modules()):
+        part |= {name: 0.0 for name in ("dropout", "feed_forward_dropout") if name in part}
     chances = [
         best["score"] if best["label"] == label else 1 - best["score"]
         for best, label in zip(one.classify(TEXTS), labels, strict=True)
