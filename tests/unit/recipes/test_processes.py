@@ -6,6 +6,7 @@ import sys
 from pathlib import Path
 
 import pytest
+from torch import Tensor
 
 import longspan
 from longspan.recipes.char_lm.load import load_char_lm
@@ -14,6 +15,7 @@ from unit.corpus.small import corpus
 from unit.recipes.working import TRAINED
 from unit.tasks.tiny import reader
 
+RECIPES = ("finetune", "pretrain", "char-lm")
 TORCHRUN = [sys.executable, "-m", "torch.distributed.run", "--standalone", "--nproc-per-node", "2"]
 
 
@@ -38,15 +40,35 @@ def by_two(recipe: str, out: Path, data: Path) -> None:
     assert done.returncode == 0, done.stderr
 
 
-@pytest.mark.parametrize("recipe", ["finetune", "pretrain", "char-lm"])
+def weights(recipe: str, out: Path) -> dict[str, Tensor]:
+    model = load_char_lm(out) if recipe == "char-lm" else longspan.load(out).model
+    found: dict[str, Tensor] = model.state_dict()
+    return found
+
+
+def alike(one: dict[str, Tensor], other: dict[str, Tensor]) -> bool:
+    return all(one[name].allclose(other[name], rtol=1e-4, atol=1e-5) for name in one)
+
+
+@pytest.mark.parametrize("recipe", RECIPES)
 def test_two_processes_make_the_model_of_one(recipe: str, tmp_path: Path, data: dict[str, Path]) -> None:
     one, two = tmp_path / "one", tmp_path / "two"
     TRAINED[recipe](one, data[recipe])
     by_two(recipe, two, data[recipe])
-    models = [load_char_lm(out) if recipe == "char-lm" else longspan.load(out).model for out in (one, two)]
-    first, second = (model.state_dict() for model in models)
-    assert all(first[name].allclose(second[name], rtol=1e-4, atol=1e-5) for name in first)
+    assert alike(weights(recipe, one), weights(recipe, two))
     assert "torchrun --nproc-per-node 2 -m unit.recipes.working" in (two / "README.md").read_text()
+
+
+OUTSIDE = pytest.mark.xfail(reason="the loop computes losses outside of the forward pass of the shared model")
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("recipe", ["finetune", *(pytest.param(name, marks=OUTSIDE) for name in RECIPES[1:])])
+def test_so_do_two_that_share_its_weights(recipe: str, tmp_path: Path, data: dict[str, Path]) -> None:
+    one, two = tmp_path / "one", tmp_path / "two"
+    TRAINED[recipe](one, data[recipe])
+    by_two(f"{recipe}, shared", two, data[recipe])
+    assert alike(weights(recipe, one), weights(recipe, two))
 
 
 @pytest.mark.parametrize("recipe", ["pretrain", pytest.param("char-lm", marks=pytest.mark.slow)])
