@@ -25,7 +25,7 @@ import longspan
 from longspan.checkpoints.save import write_model
 from longspan.corpus.store import Corpus
 from longspan.recipes.data import corpus_of
-from longspan.recipes.pretrain import PretrainConfig, pretrain
+from longspan.recipes.pretrain import pretrain
 from longspan.recipes.start import Start
 from longspan.training.optimizer import AdamW
 from longspan.training.step import drawing
@@ -40,8 +40,6 @@ BLOCKS = {"block": 32, "random_blocks": 2, "random": "uniform", "full_up_to": 25
 """Both see 7 blocks of a long document, so that a token costs the same."""
 PIECES, SHUFFLED = 20, 12
 LABELS = ["shuffled", "promoter"]
-WATCHED = 32_768
-"""Tokens of the evaluations inside of a run, of which it makes eleven."""
 
 
 def new_model(corpus: Corpus, length: int, seed: int) -> Start:
@@ -60,16 +58,7 @@ def pretrained(
 
     def run() -> dict[str, float]:
         start = new_model(corpus, length, seed)
-        plan = PretrainConfig(
-            steps=steps,
-            minutes=options.minutes if steps is None else None,
-            length=length,
-            dev=experiments.HELD_OUT,
-            dev_tokens=WATCHED,
-            lr=1e-3,
-            batch_tokens=options.batch_tokens,
-            seed=seed,
-        )
+        plan = experiments.plan(options, **amount, length=length, lr=1e-3, seed=seed)
         report = pretrain(start, corpus, folder, plan)
         bits = experiments.held_out_bits(start, corpus, length, options.eval_tokens)
         return {"seconds": report.training.seconds, "steps": report.training.steps, **bits}
@@ -150,21 +139,14 @@ def classified(
 
 def main() -> None:
     """Pretrain and fine-tune, seed by seed, and print both tables after each run."""
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
+    parser = experiments.parser(__doc__)
     add = parser.add_argument
     add("--chromosome", type=Path, nargs="+", required=True, help="FASTA")
     add("--promoters", type=Path, required=True, help="promoters, one in each line")
-    add("--out", type=Path, required=True, help="where corpus and runs are kept")
     add("--minutes", type=float, default=60, help="of the first pretraining run (default: 60)")
-    add("--seeds", type=int, default=2)
-    add("--batch-tokens", type=int, default=8192, help="of an update of pretraining (default: 8192)")
-    add("--eval-tokens", type=int, default=400_000, help="held-out tokens, at most (default: 400000)")
     add("--epochs", type=int, default=8, help="of fine-tuning (default: 8)")
     add("--lr", type=float, default=3e-4, help="of fine-tuning; that of pretraining is 1e-3 (default: 3e-4)")
     add("--most-promoters", type=int, help="use only the first ones")
-    add("--json", type=Path)
     options = parser.parse_args()
     corpus = corpus_of(options.chromosome, options.out / "corpus", "dna", vocab_size=4096)
     promoters = sequences(options.promoters)[: options.most_promoters]

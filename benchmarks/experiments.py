@@ -1,5 +1,6 @@
 """What the experiments with masked language models share: figures that are kept, bits, and tables."""
 
+import argparse
 import json
 import math
 import statistics
@@ -13,7 +14,7 @@ import numpy as np
 from longspan.corpus.spelling import Spelling
 from longspan.corpus.store import Corpus
 from longspan.recipes.mlm import evaluate_masked
-from longspan.recipes.pretrain import PretrainConfig, Pretraining
+from longspan.recipes.pretrain_plan import PretrainConfig, Pretraining
 from longspan.recipes.start import Start
 
 SIZES = {
@@ -27,8 +28,29 @@ SIZES = {
 """Of all models. Runs see their data about once, so that nothing needs to be dropped."""
 HELD_OUT = 0.1
 """The share of documents that nothing is trained on."""
+WATCHED = 32_768
+"""Tokens of the evaluations inside of a run, at most; it makes eleven."""
 TOKEN, CHARACTER = "bits_per_token", "bits_per_character"
 Run = dict[str, Any]
+
+
+def parser(about: str | None) -> argparse.ArgumentParser:
+    """What every experiment is told: where its runs are, how many there are, and how large."""
+    made = argparse.ArgumentParser(description=about, formatter_class=argparse.RawDescriptionHelpFormatter)
+    add = made.add_argument
+    add("--out", type=Path, required=True, help="where corpus, models and runs are kept")
+    add("--seeds", type=int, default=2, help="runs of each variant (default: 2)")
+    add("--batch-tokens", type=int, default=8192, help="of an update of pretraining (default: 8192)")
+    add("--eval-tokens", type=int, default=400_000, help="held-out tokens, at most (default: 400000)")
+    add("--json", type=Path, help="write the figures of all runs so far")
+    return made
+
+
+def plan(options: argparse.Namespace, **settings: Any) -> PretrainConfig:
+    """A pretraining run of an experiment."""
+    watched = min(WATCHED, options.eval_tokens)
+    usual: dict[str, Any] = {"dev": HELD_OUT, "dev_tokens": watched, "batch_tokens": options.batch_tokens}
+    return PretrainConfig(**usual | settings)
 
 
 def kept(folder: Path, settings: Mapping[str, object], measure: Callable[[], Mapping[str, float]]) -> Run:

@@ -21,7 +21,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import torch
-from torch import Tensor
 
 from longspan.corpus.store import Corpus
 from longspan.engine.labels import ClippedDistance
@@ -31,10 +30,9 @@ from longspan.families.poolingformer.model import PoolingformerConfig
 from longspan.families.task_model import TaskModel
 from longspan.layout import Layout
 from longspan.lengthening.lengthen import lengthened, position_tables
-from longspan.nn.pooled_attention import PooledAttention
 from longspan.patterns import BlockWindow, GlobalBlocks, Pattern, RandomBlocks
 from longspan.recipes.data import corpus_of
-from longspan.recipes.pretrain import PretrainConfig, pretrain
+from longspan.recipes.pretrain import pretrain
 from longspan.recipes.start import Start
 from longspan.tasks.registry import build
 
@@ -45,10 +43,6 @@ else:  # run as a file, whose folder is the path
 
 SHORT, LONG, RADIUS, BLOCK, VOCABULARY = 256, 2048, 128, 32, 8000
 FIGURES = (experiments.TOKEN, experiments.CHARACTER)
-NEARLY_ZERO = 1e-5
-"""Deviation of a second level's first values."""
-WATCHED = 32_768
-"""Tokens of the evaluations inside of a run, of which it makes eleven."""
 
 
 def unchanged(base: TaskModel, seed: int) -> TaskModel:
@@ -60,26 +54,10 @@ def longformer(base: TaskModel, seed: int, radius: int = RADIUS, positions: str 
     """The base model with windows; random positions are those of the seed."""
     model = lengthened(base, LONG, pattern="longformer", positions=positions, radius=radius)
     if positions == "random":  # the library's are the same each time
-        new = _new_positions(model)
+        name, offset = next(iter(position_tables(model).items()))
+        new = model.get_parameter(name).detach()[offset + SHORT :]
         new.normal_(std=model.config.init_std, generator=torch.Generator().manual_seed(seed))
     return model
-
-
-def only_new_positions(base: TaskModel, seed: int) -> TaskModel:
-    """The same, whose first positions get no gradient: `frozen` alone trains the whole table."""
-    model = longformer(base, seed)
-    name, offset = next(iter(position_tables(model).items()))
-
-    def behind(gradient: Tensor) -> Tensor:
-        return torch.cat([torch.zeros_like(gradient[: offset + SHORT]), gradient[offset + SHORT :]])
-
-    model.get_parameter(name).register_hook(behind)
-    return model
-
-
-def _new_positions(model: TaskModel) -> Tensor:
-    name, offset = next(iter(position_tables(model).items()))
-    return model.get_parameter(name).detach()[offset + SHORT :]
 
 
 class Blocks(BigBird):
@@ -114,16 +92,10 @@ def bigbird(base: TaskModel, seed: int, radius: int, drawn: int, ends: int = 0) 
 
 
 def poolingformer(base: TaskModel, seed: int, shared: bool = False, **options: Any) -> TaskModel:
-    """The base model with a second level, which starts near zero unless it has the weights of the first."""
+    """The base model with a second level, which starts at zero unless it has the weights of the first."""
     chosen: dict[str, Any] = {"radius": RADIUS, "wide_radius": 512, "two_level": (2, 3)} | options
     model = lengthened(base, LONG, pattern="poolingformer", **chosen)
-    if (
-        not shared
-    ):  # values of 0 give queries, keys and pooling no gradient at first, and pretrain() freezes those
-        for part in model.modules():
-            if isinstance(part, PooledAttention):
-                draw = torch.Generator().manual_seed(seed)
-                part.value.weight.data.normal_(std=NEARLY_ZERO, generator=draw)
+    if not shared:
         return model
     config = model.config
     assert isinstance(config, PoolingformerConfig)
@@ -156,7 +128,7 @@ GROUPS: dict[str, list[Variant]] = {
         Variant("random positions", "random-0", partial(longformer, positions="random"), trained=False),
         Variant("copied positions", "copied-0", longformer, trained=False, seeded=False),
         Variant("copied positions, K updates", "copied-k", longformer),
-        Variant("copied positions, K updates of new positions", "frozen-k", only_new_positions, frozen=True),
+        Variant("copied positions, K updates of new positions", "frozen-k", longformer, frozen=True),
     ],
     "bigbird": [
         Variant("R: own block, 6 random", "blocks-r", partial(bigbird, radius=0, drawn=6)),
@@ -186,14 +158,7 @@ def base_model(corpus: Corpus, options: argparse.Namespace) -> Path:
 
     def trained() -> dict[str, float]:
         start = Start.from_preset("roberta-base", corpus.tokenizer, length=SHORT, changes=experiments.SIZES)
-        plan = PretrainConfig(
-            minutes=options.minutes_base,
-            length=SHORT,
-            dev=experiments.HELD_OUT,
-            dev_tokens=WATCHED,
-            lr=1e-3,
-            batch_tokens=options.batch_tokens,
-        )
+        plan = experiments.plan(options, minutes=options.minutes_base, length=SHORT, lr=1e-3)
         report = pretrain(start, corpus, folder, plan)
         print(report, end="\n\n", flush=True)
         return {"seconds": report.training.seconds, "steps": report.training.steps}
@@ -216,16 +181,8 @@ def measured(
         start = replace(start, model=variant.make(start.model, seed), source=variant.folder)
         found: dict[str, float] = {}
         if variant.trained:
-            plan = PretrainConfig(
-                steps=options.steps,
-                length=variant.length,
-                frozen=variant.frozen,
-                dev=experiments.HELD_OUT,
-                dev_tokens=WATCHED,
-                lr=options.lr,
-                batch_tokens=options.batch_tokens,
-                seed=seed,
-            )
+            own: dict[str, Any] = {"length": variant.length, "frozen": variant.frozen, "seed": seed}
+            plan = experiments.plan(options, steps=options.steps, lr=options.lr, **own)
             report = pretrain(start, corpus, folder, plan)
             found = {"seconds": report.training.seconds, "best_step": float(report.training.best_step or 0)}
         return found | experiments.held_out_bits(start, corpus, variant.length, options.eval_tokens)
@@ -235,20 +192,13 @@ def measured(
 
 def main() -> None:
     """Run all variants, seed by seed, and print the table of their group after each."""
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
+    parser = experiments.parser(__doc__)
     add = parser.add_argument
     add("--data", type=Path, nargs="+", required=True, help="texts, as `longspan corpus` reads them")
-    add("--out", type=Path, required=True, help="where corpus, base model and runs are kept")
-    add("--seeds", type=int, default=2)
     add("--minutes-base", type=float, default=20, help="training of the base model (default: 20)")
     add("--steps", type=int, default=300, help="updates of each variant (default: 300)")
-    add("--batch-tokens", type=int, default=8192, help="of an update (default: 8192)")
     add("--lr", type=float, default=3e-4, help="of the variants; that of the base is 1e-3 (default: 3e-4)")
-    add("--eval-tokens", type=int, default=400_000, help="held-out tokens, at most (default: 400000)")
     add("--only", choices=GROUPS, help="one group")
-    add("--json", type=Path)
     options = parser.parse_args()
     corpus = corpus_of(options.data, options.out / "corpus", "bpe", vocab_size=VOCABULARY)
     base = base_model(corpus, options)

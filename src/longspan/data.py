@@ -1,18 +1,21 @@
 """Data for other training loops: with this collator transformers' Trainer drives our models."""
 
 from collections.abc import Callable, Mapping, Sequence
+from typing import cast
 
 import numpy as np
 import torch
 from torch import Tensor, nn
 
 from longspan.errors import bad, missing
-from longspan.families.padded import BY_TOKEN, ModelOutput
+from longspan.families.padded import BY_TOKEN, ModelOutput, no_loss
 from longspan.nn.chunked_cross_entropy import IGNORE_INDEX
 from longspan.pipeline.packing import Batch
 from longspan.reader import Reader
-from longspan.tasks.registry import task_named
+from longspan.tasks.registry import TASKS, task_named
 
+FIELDS = {"ForQuestionAnswering": ("question", "context"), "ForMultipleChoice": ("prompt", "choices")}
+"""The inputs of an example, for models that do not read a single text."""
 Example = Mapping[str, object]
 Collator = Callable[[Sequence[Example]], dict[str, Tensor]]
 
@@ -20,7 +23,7 @@ Collator = Callable[[Sequence[Example]], dict[str, Tensor]]
 def collator(reader: Reader, task: str | None = None, *, label: str = "label") -> Collator:
     """A function from examples to a padded batch, as our models and transformers' take it.
 
-    An example is a dict: "text" (or the names of the task's inputs, such as "question" and "context") and
+    An example is a dict: "text" ("question" and "context" to answer, "prompt" and "choices" to choose) and
     `label`, as Reader.prepare takes labels; without one there are no labels in the batch. A Trainer takes
     TrainerModel(reader) as its model, and needs remove_unused_columns=False. Global tokens are marked as the
     task has them, and nothing is cut unless the Reader's `overflow` is "truncate".
@@ -34,21 +37,34 @@ def collator(reader: Reader, task: str | None = None, *, label: str = "label") -
     name = reader.task if task is None else task_named(task).name
     if name != reader.task:
         raise bad("task", f"{reader.task}, as the Reader has it", name, f"Load it with task={name!r}.")
-    fields = ("question", "context") if reader.model.architecture == "ForQuestionAnswering" else ("text",)
+    fields = FIELDS.get(reader.model.architecture, ("text",))
 
     def collate(examples: Sequence[Example]) -> dict[str, Tensor]:
         for field in fields:
             if any(field not in example for example in examples):
                 raise missing(field, "in each example", f"They have {', '.join(examples[0])}.")
         labeled = all(label in example for example in examples)
+        if labeled and TASKS[name].padded_loss is no_loss:
+            known = ", ".join(task.name for task in TASKS.values() if task.padded_loss is not no_loss)
+            raise bad("task", f"one of {known}, where examples have labels", name, "Use longspan.finetune.")
+        choices = _choices(examples) if "choices" in fields else 1
         inputs = [[example[field] for example in examples] for field in fields]
         made = reader.examples(*inputs, labels=[example[label] for example in examples] if labeled else None)
-        if made.pieces != len(examples):
+        if made.pieces != choices * len(examples):
             raise bad("overflow", "'error' or 'truncate' here", "window", "A row of a batch is one text.")
+        batch = made.batch(np.arange(len(examples)))
         by_token = reader.model.architecture in BY_TOKEN
-        return padded(made.batch(np.arange(len(examples))), reader.tokenizer.pad or 0, by_token=by_token)
+        return padded(batch, reader.tokenizer.pad or 0, by_token=by_token, choices=choices)
 
     return collate
+
+
+def _choices(examples: Sequence[Example]) -> int:
+    """How many each example has."""
+    counts = {len(cast(Sequence[object], example["choices"])) for example in examples}
+    if len(counts) > 1:
+        raise bad("choices", "equally many in all examples of a batch", sorted(counts))
+    return counts.pop()
 
 
 class TrainerModel(nn.Module):
@@ -88,10 +104,10 @@ class TrainerModel(nn.Module):
         self.model.gradient_checkpointing_enable()
 
 
-def padded(batch: Batch, pad: int, *, by_token: bool) -> dict[str, Tensor]:
+def padded(batch: Batch, pad: int, *, by_token: bool, choices: int = 1) -> dict[str, Tensor]:
     """A packed batch as columns (B, L) by transformers' names, texts in the order they were given.
 
-    Labels are one for each token, or as they are.
+    With `choices` (B, choices, L). Labels are one for each token, or as they are.
     """
     lengths = batch.layout.lengths
     rows = [torch.arange(end - size, end) for size, end in zip(lengths, lengths.cumsum(), strict=True)]
@@ -99,7 +115,8 @@ def padded(batch: Batch, pad: int, *, by_token: bool) -> dict[str, Tensor]:
 
     def column(values: Tensor, fill: int) -> Tensor:
         parts = [values[rows[i]] for i in order.tolist()]
-        return torch.nn.utils.rnn.pad_sequence(parts, batch_first=True, padding_value=fill)
+        rectangle = torch.nn.utils.rnn.pad_sequence(parts, batch_first=True, padding_value=fill)
+        return rectangle.unflatten(0, (-1, choices)) if choices > 1 else rectangle
 
     made = {
         "input_ids": column(batch.ids, pad),
@@ -113,6 +130,6 @@ def padded(batch: Batch, pad: int, *, by_token: bool) -> dict[str, Tensor]:
     elif isinstance(batch.labels, list):  # spans of answers; the first token stands for none
         spans = [(batch.labels[i] or [(0, 0)])[0] for i in order.tolist()]
         made["start_positions"], made["end_positions"] = torch.tensor(spans).unbind(1)
-    elif batch.labels is not None:
-        raise bad("task", "one whose labels are classes, tokens or spans", type(batch.labels).__name__)
+    elif isinstance(batch.labels, tuple):  # the right choices, in the order of their questions here
+        made["labels"] = batch.labels[1][torch.from_numpy(np.argsort(batch.index[::choices]))]
     return made

@@ -71,6 +71,28 @@ def test_steps_minutes_and_positions_are_taken(capsys: pytest.CaptureFixture[str
     assert "must be a number of minutes above 0, but is '0'" in err
 
 
+def test_a_run_has_a_name_and_takes_the_options_of_the_loop(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    boards: list[str] = []
+    monkeypatch.setattr(
+        "longspan.training.log._board", lambda folder, step: boards.append(folder.parent.name)
+    )
+    loop = ("--lr", "0.02", "--dtype", "bfloat16", "--on-nan", "skip", "--save-minutes", "0", "--tensorboard")
+    out, err = told(capsys, "train", "char-lm", "--data", "text.txt", "--config", "tiny", *loop)
+    assert "model and run are in char-lm-tiny" in err
+    assert "the model is in char-lm-tiny" in out
+    for phase, rate in ((1, 0.02), (2, 0.02)):
+        run = json.loads(Path(f"char-lm-tiny/phase-{phase}/run.json").read_text())
+        assert (run["optimizer"]["lr"], run["dtype"], run["on_nan"]) == (rate, "bfloat16", "skip")
+    assert boards == ["phase-1", "phase-2"]
+    _, err = told(capsys, *TRAIN, "--lr", "0", status=2)
+    assert "`lr` must be more than 0" in err
+    assert not Path("run").exists()
+    _, err = told(capsys, *TRAIN, "--fsdp", status=2)
+    assert "`fsdp` must be False in a single process" in err
+
+
 def test_nothing_is_said_when_quiet(capsys: pytest.CaptureFixture[str]) -> None:
     assert told(capsys, *TRAIN, "-q")[1] == ""
 

@@ -49,6 +49,30 @@ def test_a_corpus_is_built_and_a_new_model_trained_on_it(
     assert (tmp_path / "more/corpus/corpus.json").is_file()
 
 
+def test_a_run_has_a_name_and_takes_the_options_of_the_loop(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    boards: list[Path] = []
+    monkeypatch.setattr("longspan.training.log._board", lambda folder, step: boards.append(folder))
+    monkeypatch.chdir(tmp_path)
+    texts = str(written(tmp_path / "texts"))
+    new = ["pretrain", "--config", "roberta-base", *SMALL, "--length", "24", "--data", texts, "--steps", "1"]
+    assert main([*new, "--tokenizer", "bpe", "--vocab", "300", "-q"]) == 0
+    assert main(["lengthen", "roberta-base-texts", "--to", "200", "--out", "long"]) == 0
+    frozen = ["pretrain", "--from", "long", "--data", texts, "--frozen"]
+    assert main(frozen) == 0
+    assert "model and run are in long-texts-frozen" in capsys.readouterr().err
+    run = json.loads((tmp_path / "long-texts-frozen/run/run.json").read_text())
+    assert (run["epochs"], run["steps"], run["schedule"]["name"]) == (1, None, "Polynomial")
+    loop = ["--dtype", "bfloat16", "--on-nan", "rollback", "--schedule", "cosine", "--tensorboard", "-q"]
+    assert main([*frozen, "--out", "other", *loop]) == 0
+    run = json.loads((tmp_path / "other/run/run.json").read_text())
+    assert (run["dtype"], run["on_nan"], run["schedule"]["name"]) == ("bfloat16", "rollback", "Cosine")
+    assert boards == [tmp_path / "other/run/tensorboard"]
+    assert main([*frozen, "--seed", "1"]) == 2
+    assert "`out` must be that of a run whose `seed` is 1" in capsys.readouterr().err
+
+
 def test_files_that_cannot_be_read_are_told(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     texts = written(tmp_path / "texts", 3)
     (texts / "bad.jsonl").write_text("{")
@@ -68,14 +92,13 @@ def test_presets_are_listed(capsys: pytest.CaptureFixture[str]) -> None:
     ("words", "message"),
     [
         (["--config", "bert-base", "--out", "x", "--steps", "1"], "`--data` is missing"),
-        (["--config", "bert-base", "--data", ".", "--steps", "1"], "`--out` is missing"),
+        (["--config", "bert-base", "--data", ".", "--out", "x", "--lr", "0"], "`lr` must be more than 0"),
         (
             ["--from", "m", "--data", ".", "--out", "x", "--set", "a=1"],
             "`--set` must be left out with --from",
         ),
         (["--from", "m", "--data", ".", "--out", "x", "--tokenizer", "bpe", "--steps", "1"], "--tokenizer"),
         (["--config", "bert-base", "--data", "nowhere", "--out", "x", "--steps", "1"], "`--data` must be"),
-        (["--config", "bert-base", "--data", ".", "--out", "x"], "`steps` must be given"),
         (["--config", "bert-base", "--data", ".", "--out", "x", "--steps", "1"], "There is no tokenizer"),
     ],
 )

@@ -1,5 +1,6 @@
 """transformers' own Trainer drives our models, fed by our collator."""
 
+import math
 from copy import deepcopy
 from pathlib import Path
 from typing import Any
@@ -10,7 +11,7 @@ from transformers import LongformerForSequenceClassification, Trainer, TrainingA
 
 from longspan.data import TrainerModel, collator
 from longspan.errors import InputError
-from unit.tasks.tiny import reader
+from unit.tasks.tiny import reader, summariser
 
 PLACES, WORDS = ("Rome", "London"), ("river", "bridge", "company")
 EXAMPLES: list[dict[str, object]] = [
@@ -76,6 +77,31 @@ def test_tags_answers_and_texts_without_labels() -> None:
     assert set(plain) == {"input_ids", "attention_mask", "global_attention_mask"}
 
 
+def test_words_behind_masks() -> None:
+    one = reader("longformer", "fill")
+    batch = collator(one)(
+        [{"text": "A <mask> and more <mask>", "label": [40, 41]}, {"text": "<mask>", "label": [7]}]
+    )
+    assert batch["labels"][batch["input_ids"] == one.tokenizer.mask].tolist() == [40, 41, 7]
+    assert bool(one.model(**batch).loss.isfinite())
+
+
+def test_choices_have_the_loss_of_a_packed_batch() -> None:
+    one = reader("longformer", "choose")
+    prompts, right = ["Anna lives in", "The river", "A"], [1, 0, 1]
+    choices = [["Rome", "the old bridge near London"], ["Thames flows through London", "b"], ["c", "d e f"]]
+    rows = [
+        {"prompt": prompt, "choices": offered, "label": best}
+        for prompt, offered, best in zip(prompts, choices, right, strict=True)
+    ]
+    batch = collator(one)(rows)
+    assert batch["input_ids"].shape[:2] == (3, 2)
+    assert batch["labels"].tolist() == right
+    found: list[Any] = one.choose(prompts, choices)
+    expected = -sum(math.log(result["scores"][best]) for result, best in zip(found, right, strict=True)) / 3
+    assert one.model.eval()(**batch).loss.item() == pytest.approx(expected, rel=1e-4)
+
+
 def test_mistakes_are_told() -> None:
     one = reader("longformer", "classify", labels=2)
     with pytest.raises(InputError, match="`task` must be classify, as the Reader has it"):
@@ -85,5 +111,12 @@ def test_mistakes_are_told() -> None:
     long = reader("longformer", "classify", labels=2, overflow="window")
     with pytest.raises(InputError, match="`overflow` must be 'error' or 'truncate' here"):
         collator(long)([{"text": "Rome " * 100, "label": 0}])
-    with pytest.raises(InputError, match="`task` must be one whose labels are classes, tokens or spans"):
-        collator(reader("longformer", "encode"))([{"text": "Rome", "label": "London"}])
+    for other in (reader("longformer", "encode"), summariser()):
+        with pytest.raises(
+            InputError, match="`task` must be one of fill, classify, tag, answer, choose, where"
+        ):
+            collator(other)([{"text": "Rome", "label": "London"}])
+        assert set(collator(other)([{"text": "Rome"}])) > {"input_ids", "attention_mask"}
+    choosing: list[dict[str, object]] = [{"prompt": "A", "choices": ["b"] * n} for n in (2, 3)]
+    with pytest.raises(InputError, match="`choices` must be equally many in all examples of a batch"):
+        collator(reader("longformer", "choose"))(choosing)

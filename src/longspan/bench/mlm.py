@@ -19,9 +19,9 @@ from longspan.families.config import EncoderConfig
 from longspan.families.registry import family_of, presets
 from longspan.nn.chunked_cross_entropy import IGNORE_INDEX
 from longspan.pipeline.packing import Batch
+from longspan.recipes.frozen import unreached
 from longspan.recipes.masking import Key, Masking
 from longspan.recipes.mlm import masked_loss, packed
-from longspan.recipes.start import unused
 from longspan.shapes import IntArray
 from longspan.tasks.registry import build
 from longspan.training.config import TrainingConfig
@@ -118,7 +118,7 @@ Step = tuple[Callable[[], None], Callable[[], float]]
 def _ours(job: MlmJob) -> Step:
     """What a run does in each step, without its log and checkpoints."""
     model, data = build(job.config, "fill"), job.data
-    for parameter in unused(model, replace(data, sizes=(16,)).batch(np.arange(1), 0)):
+    for parameter in unreached(model, replace(data, sizes=(16,)).batch(np.arange(1), 0), masked_loss):
         parameter.requires_grad_(False)
     config = TrainingConfig(steps=1, batch_tokens=sum(job.lengths))
     weights, order = Weights(model.train(), config), Order(data.lengths, batch_tokens=config.batch_tokens)

@@ -1,4 +1,4 @@
-"""`longspan train char-lm --data FILE --out DIR`: train a model by a recipe; a run that stopped goes on."""
+"""`longspan train char-lm --data FILE`: train a model by a recipe; a run that stopped goes on."""
 
 import argparse
 import json
@@ -7,13 +7,14 @@ from pathlib import Path
 
 from longspan.cli.options import check_folder, count, seconds
 from longspan.cli.parsing import Verb
-from longspan.cli.terminal import is_quiet, note
+from longspan.cli.terminal import note
+from longspan.cli.training import add_loop, running, shaping
 from longspan.errors import bad
 
 
 def add_to(verbs: "argparse._SubParsersAction[Verb]") -> None:
     """Declare the verb."""
-    example = "longspan train char-lm --data enwik8.gz --config tiny --out run"
+    example = "longspan train char-lm --data enwik8.gz --config tiny"
     verb = verbs.add_parser("train", help="train a model by a recipe", examples=[example])
     subjects = verb.add_subparsers(metavar="RECIPE", required=True)
     recipe = subjects.add_parser(
@@ -31,7 +32,7 @@ def add_to(verbs: "argparse._SubParsersAction[Verb]") -> None:
     option(
         "--data", type=Path, required=True, metavar="FILE", help="a text (.gz, .xz, .zip), or a DIR of splits"
     )
-    option("--out", type=Path, required=True, metavar="DIR", help="the folder of the run and of its model")
+    option("--out", type=Path, metavar="DIR", help="the folder of run and model (default: char-lm-CONFIG)")
     option("--config", choices=("tiny", "small", "large"), default="tiny", help="its size (default: tiny)")
     option("--positions", choices=("rotary", "relative"), help="(default: as the config has it)")
     option("--vocabulary", choices=("bytes", "data"), default="bytes", help="all bytes, or those of the data")
@@ -43,10 +44,8 @@ def add_to(verbs: "argparse._SubParsersAction[Verb]") -> None:
     option(
         "--memory", type=int, default=0, metavar="N", help="characters read before each window, not learnt"
     )
-    option("--micro-tokens", type=count, default=16_384, metavar="N", help="characters computed at once")
-    option("--gradient-checkpointing", action="store_true", help="compute twice, to need less memory")
-    option("--seed", type=int, default=0, metavar="N", help="of weights and data order (default: 0)")
     option("--json", action="store_true", help="print JSON")
+    add_loop(recipe, lr="the config's; later phases keep their share", micro_tokens=16_384)
     recipe.set_defaults(run=run)
 
 
@@ -60,24 +59,23 @@ def minutes(text: str) -> float:
 
 def run(arguments: argparse.Namespace) -> int:
     """Train, and print what came of each phase."""
-    out = check_folder("--out", arguments.out)
+    out = check_folder("--out", arguments.out or Path(f"char-lm-{arguments.config}"))
     if not arguments.data.expanduser().exists():
         raise bad("--data", "a file or folder that exists", str(arguments.data))
     from longspan.recipes.char_lm.phases import recipe_named
     from longspan.recipes.char_lm.train import METRIC, Settings, train_char_lm
+    from longspan.training.ranks import is_first
 
     began = time.monotonic()
-    recipe = recipe_named(arguments.config, positions=arguments.positions, steps=arguments.steps)
-    settings = Settings(
-        seed=arguments.seed,
-        memory=arguments.memory,
-        minutes=arguments.minutes,
-        vocabulary=arguments.vocabulary,
-        micro_tokens=arguments.micro_tokens,
-        gradient_checkpointing=arguments.gradient_checkpointing,
-    )
-    progress = False if is_quiet() else None
-    model, reports = train_char_lm(recipe, arguments.data, out, settings, progress=progress, tell=note)
+    changes = {name: getattr(arguments, name) for name in ("positions", "steps", "lr")}
+    recipe = recipe_named(arguments.config, **changes)
+    own = {name: getattr(arguments, name) for name in ("memory", "minutes", "vocabulary")}
+    settings = Settings(**own, **shaping(arguments))
+    if is_first():
+        note(f"model and run are in {out}")
+    model, reports = train_char_lm(recipe, arguments.data, out, settings, tell=note, **running(arguments))
+    if not is_first():
+        return 0
     best = reports[-1].metrics[METRIC]
     if arguments.json:
         phases = [report.to_dict() for report in reports]

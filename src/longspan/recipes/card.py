@@ -1,5 +1,6 @@
 """The model card of a trained model."""
 
+import os
 import shlex
 import sys
 from collections.abc import Iterable
@@ -44,6 +45,20 @@ def training_rows(report: Report) -> list[tuple[str, str]]:
 
 
 def this_command() -> str:
-    """The command that is running."""
-    program = Path(sys.argv[0]).name if sys.argv and sys.argv[0] else "python"
-    return shlex.join([program, *sys.argv[1:]])
+    """The command that is running, as a user would type it."""
+    program, spec = Path(sys.argv[0] if sys.argv else ""), getattr(sys.modules["__main__"], "__spec__", None)
+    module = spec.name.removesuffix(".__main__") if spec else ""
+    run = ["-m", module] if module else [program.name] if program.name else []
+    if "TORCHELASTIC_RUN_ID" in os.environ:
+        words = ["torchrun", *_processes(), *run]
+    elif module == "longspan" or program.name == "longspan":
+        words = ["longspan"]
+    else:
+        words = ["python", *run]
+    return shlex.join([*words, *sys.argv[1:]])
+
+
+def _processes() -> list[str]:
+    """How many `torchrun` started."""
+    nodes, here = (os.environ.get(name, "1") for name in ("GROUP_WORLD_SIZE", "LOCAL_WORLD_SIZE"))
+    return [*(["--nnodes", nodes] if nodes != "1" else []), "--nproc-per-node", here]

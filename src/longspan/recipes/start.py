@@ -15,13 +15,10 @@ from longspan.families.backbone import HasGlobalProjections
 from longspan.families.config import EncoderConfig
 from longspan.families.registry import presets
 from longspan.families.task_model import TaskModel
-from longspan.pipeline.packing import Batch
 from longspan.tasks.fill import FILL
 from longspan.tasks.registry import build
 from longspan.text.tokenizer import Tokenizer
 from longspan.training.step import drawing
-
-POSITIONS = "embeddings.positions"
 
 
 @dataclass(frozen=True)
@@ -96,24 +93,6 @@ def _check_words(tokenizer: Tokenizer, config: EncoderConfig) -> None:
     if tokenizer.vocab_size > config.vocab_size:
         requirement = f"of at most {config.vocab_size} words, as many as the model has"
         raise bad("tokenizer", requirement, tokenizer.vocab_size, "Use the model's own.")
-
-
-def train_positions_only(model: TaskModel) -> None:
-    """Let only the tables of positions have gradients (Longformer, section 5, the frozen variant)."""
-    names = [name for name, _ in model.named_parameters() if POSITIONS in name]
-    if not names:
-        repair = f"{type(model.backbone).__name__} computes its positions."
-        raise bad("frozen", "used with a model that has a table of positions", True, repair)
-    for name, parameter in model.named_parameters():
-        parameter.requires_grad_(name in names)
-
-
-def unused(model: TaskModel, batch: Batch) -> list[nn.Parameter]:
-    """The parameters that no word depends on, such as projections of global tokens, where there are none."""
-    FILL.loss_sum(model, batch).total.backward()
-    found = [p for p in model.parameters() if p.requires_grad and (p.grad is None or not p.grad.any())]
-    model.zero_grad()
-    return found
 
 
 def mirrors(model: nn.Module) -> list[HasGlobalProjections]:

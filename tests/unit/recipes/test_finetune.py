@@ -1,5 +1,6 @@
 """Fine-tuning: any task learns what it is shown, and the folder is a model that others read."""
 
+import math
 from copy import deepcopy
 from pathlib import Path
 from typing import Any
@@ -99,11 +100,29 @@ def test_windows_of_a_long_text_share_its_label(tmp_path: Path) -> None:
     longspan.finetune(one, texts, labels=["south", "north"], out=tmp_path, steps=1, **QUICK)
 
 
-def test_class_weights_and_frozen_weights(tmp_path: Path) -> None:
+def test_rare_classes_count_more_in_training_and_in_evaluation(tmp_path: Path) -> None:
+    one, labels = classifier(), ["north"] * 9 + ["south"] * 3
+    for part in map(vars, one.model.modules()):
+        part |= {name: 0.0 for name in ("dropout", "feed_forward_dropout") if name in part}
+    chances = [
+        best["score"] if best["label"] == label else 1 - best["score"]
+        for best, label in zip(one.classify(TEXTS), labels, strict=True)
+    ]
+    weights = [12 / (2 * labels.count(label)) for label in labels]  # scikit-learn's "balanced"
+    nats = [-math.log(chance) for chance in chances]
+    expected = sum(w * n for w, n in zip(weights, nats, strict=True)) / sum(weights)
+    options: dict[str, Any] = QUICK | {"batch_size": 12, "steps": 1, "class_weights": "balanced"}
+    longspan.finetune(one, TEXTS, labels=labels, out=tmp_path, validation=(TEXTS, labels), **options)
+    first, step, _ = longspan.training.log.read_log(tmp_path / "run")
+    assert first["eval/loss"] == pytest.approx(expected, rel=1e-4)
+    assert step["loss"] == pytest.approx(expected, rel=1e-4)
+    assert abs(expected - sum(nats) / 12) > 0.01
+
+
+def test_frozen_weights_stay_as_they_are(tmp_path: Path) -> None:
     one = classifier()
     before = one.model.backbone.word_embeddings.weight.clone()
-    options: dict[str, Any] = {"class_weights": "balanced", "freeze": ["backbone"], "steps": 3}
-    longspan.finetune(one, TEXTS, labels=LABELS, out=tmp_path, **options, **QUICK)
+    longspan.finetune(one, TEXTS, labels=LABELS, out=tmp_path, freeze=["backbone"], steps=3, **QUICK)
     assert torch.equal(before, one.model.backbone.word_embeddings.weight)
 
 

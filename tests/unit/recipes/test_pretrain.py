@@ -1,5 +1,6 @@
 """Pretraining: a model learns, goes on after a stop, and is an ordinary folder afterwards."""
 
+import sys
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -11,16 +12,19 @@ from transformers import AutoModelForMaskedLM
 import longspan
 from longspan.corpus.store import Corpus
 from longspan.errors import InputError
-from longspan.lengthening.lengthen import lengthen
+from longspan.lengthening.lengthen import lengthen, lengthened
 from longspan.recipes.data import corpus_of
+from longspan.recipes.frozen import new_positions
 from longspan.recipes.masking import Masking
-from longspan.recipes.pretrain import PretrainConfig, Pretraining, pretrain
-from longspan.recipes.start import Start, mirrors, train_positions_only
+from longspan.recipes.pretrain import pretrain
+from longspan.recipes.pretrain_plan import PretrainConfig, Pretraining
+from longspan.recipes.start import Start, mirrors
 from longspan.tasks.fill import FILL
 from longspan.text.tokenizer import Tokenizer
 from unit.corpus.small import corpus, text, tokenizer, written
 from unit.recipes.small import SIZES
 
+TABLE = "backbone.embeddings.positions.weight"
 QUICK = PretrainConfig(steps=3, batch_tokens=500, lr=1e-3, dev_tokens=300)
 
 
@@ -52,11 +56,13 @@ def test_a_few_texts_are_learnt_by_heart(tmp_path: Path) -> None:
     assert sum(guess == words[k] for guess, k in zip(guessed, places, strict=True)) > 0.4 * len(places)
 
 
-def test_the_folder_is_read_by_transformers_and_says_how_it_was_made(small: Corpus, tmp_path: Path) -> None:
+def test_the_folder_is_read_by_transformers_and_says_how_it_was_made(
+    small: Corpus, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     out = tmp_path / "model"
-    report = pretrain(
-        new("longformer-base", radius=4), small, out, QUICK, command="longspan x", progress=False
-    )
+    monkeypatch.setattr(sys.modules["__main__"], "__spec__", None)
+    monkeypatch.setattr("sys.argv", ["/usr/bin/longspan", "pretrain", "--steps", "3"])
+    report = pretrain(new("longformer-base", radius=4), small, out, QUICK, progress=False)
     assert report.before["loss"] > 0
     assert report.after.keys() == {"loss", "bits_per_token", "bits_per_character"}
     theirs = AutoModelForMaskedLM.from_pretrained(out).eval()
@@ -66,7 +72,7 @@ def test_the_folder_is_read_by_transformers_and_says_how_it_was_made(small: Corp
         ours = reader.model(ids, longspan.Layout.packed([len(ids)]))
         torch.testing.assert_close(ours, theirs(ids[None]).logits[0], rtol=1e-4, atol=1e-5)
     page = (out / "README.md").read_text()
-    assert "longspan x" in page
+    assert "\nlongspan pretrain --steps 3\n" in page
     assert f"{report.after['bits_per_token']:.4f}" in page
     assert reader.tokenizer.limit == 64
     assert "bits_per_token" in str(report)
@@ -96,24 +102,75 @@ def test_a_run_that_is_stopped_goes_on_and_ends_with_the_same_bits(
     assert all(torch.equal(whole[name], again[name]) for name in whole)
 
 
-def test_frozen_changes_positions_only(small: Corpus, tmp_path: Path) -> None:
-    pretrain(new(), small, tmp_path / "short", QUICK, progress=False)
-    lengthen(tmp_path / "short", 128, out=tmp_path / "long", radius=8)
-    before = weights(tmp_path / "long")
-    start = Start.from_folder(tmp_path / "long")
-    config = replace(QUICK, frozen=True, length=100)
+@pytest.fixture(scope="module")
+def long(small: Corpus, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A model of 24 tokens, lengthened to 128."""
+    folder = tmp_path_factory.mktemp("long")
+    start = Start.from_preset("roberta-base", tokenizer(), length=24, changes=SIZES)
+    pretrain(start, small, folder / "short", QUICK, progress=False)
+    lengthen(folder / "short", 128, out=folder / "long", radius=8)
+    return folder / "long"
+
+
+@pytest.mark.parametrize("options", [{}, {"dtype": "bfloat16"}])
+def test_frozen_changes_new_positions_only(
+    small: Corpus, long: Path, tmp_path: Path, options: dict[str, Any]
+) -> None:
+    before, start = weights(long), Start.from_folder(long)
+    config = replace(QUICK, frozen=True, length=60, **options)
+    assert "trained: positions 24 to 127\n" in str(Pretraining(start, small, config))
     pretrain(start, small, tmp_path / "trained", config, progress=False)
     after = weights(tmp_path / "trained")
     changed = {name for name in before if not torch.equal(before[name], after[name])}
-    assert changed == {"backbone.embeddings.positions.weight"}
-    rows = (before[changed.pop()] != after["backbone.embeddings.positions.weight"]).any(1)
-    assert not rows[:2].any()  # no token stands there
-    assert rows[2:60].all()
+    assert changed == {TABLE}
+    rows = (before[TABLE] != after[TABLE]).any(1)
+    assert rows.nonzero().flatten().tolist() == list(range(2 + 24, 2 + 60))  # two rows lead, for padding
+    assert all(torch.equal(p, after[name]) for name, p in start.model.state_dict().items())
+    assert all(p.requires_grad for p in start.model.parameters())
 
 
-def test_positions_that_are_computed_cannot_be_trained_alone() -> None:
+def test_frozen_trains_the_whole_table_if_it_repeats_nothing(small: Corpus, tmp_path: Path) -> None:
+    start = new()
+    before, config = start.model.get_parameter(TABLE).detach().clone(), replace(QUICK, frozen=True)
+    assert "trained: positions 0 to 63: its table repeats nothing" in str(Pretraining(start, small, config))
+    pretrain(start, small, tmp_path / "trained", config, progress=False)
+    assert (start.model.get_parameter(TABLE) != before).any(1)[2:].all()
+
+
+@pytest.mark.parametrize(("period", "begin"), [(None, 24), (20, 20)])
+def test_new_positions_are_those_behind_the_first_copy(period: int | None, begin: int) -> None:
+    short = Start.from_preset("roberta-base", tokenizer(), length=24, changes=SIZES).model
+    assert new_positions(lengthened(short, 100, radius=8, period=period)) == range(begin, 100)
+    assert new_positions(lengthened(short, 100, radius=8, positions="interpolate")) == range(100)
+
+
+def test_frozen_needs_new_positions_that_examples_reach(small: Corpus, long: Path) -> None:
     with pytest.raises(InputError, match="`frozen` must be used with a model that has a table of positions"):
-        train_positions_only(new("modernbert-base").model)
+        Pretraining(new("modernbert-base"), small, replace(QUICK, frozen=True))
+    with pytest.raises(InputError, match="`length` must be above 24, where new positions begin"):
+        Pretraining(Start.from_folder(long), small, replace(QUICK, frozen=True, length=24))
+
+
+def test_a_second_level_that_begins_at_zero_learns(small: Corpus, tmp_path: Path) -> None:
+    sizes: dict[str, Any] = {"radius": 4, "wide_radius": 20, "two_level": (0, 1)}
+    model = lengthened(new().model, 128, pattern="poolingformer", **sizes)
+    before = {name: p.clone() for name, p in model.named_parameters() if ".second." in name}
+    assert any(not p.any() for p in before.values())
+    pretrain(replace(new(), model=model), small, tmp_path / "model", QUICK, progress=False)
+    same = [name for name, p in before.items() if torch.equal(p, model.get_parameter(name))]
+    assert before
+    assert not [name for name in same if not name.endswith("key.bias")]  # softmax does not see that one
+
+
+def test_what_only_sentences_depend_on_is_trained_with_them(small: Corpus, tmp_path: Path) -> None:
+    for cpc in (True, False):
+        model = new("etc-base", radius=5).model
+        names = [name for name, _ in model.named_parameters() if "layers.1.attention.global_out" in name]
+        before = [model.get_parameter(name).clone() for name in names]
+        start = replace(new("etc-base", radius=5), model=model)
+        pretrain(start, small, tmp_path / str(cpc), replace(QUICK, cpc=cpc), progress=False)
+        same = [torch.equal(p, model.get_parameter(name)) for p, name in zip(before, names, strict=True)]
+        assert same == [not cpc] * 2
 
 
 def test_global_projections_stay_copies_of_the_local_ones_where_they_were(
@@ -136,6 +193,9 @@ def test_sentences_are_predicted_by_models_with_global_tokens(small: Corpus, tmp
     start = new("etc-base", radius=5)
     report = pretrain(start, small, tmp_path / "etc", replace(QUICK, cpc=True), progress=False)
     assert report.training.steps == 3
+    pieces = replace(QUICK, cpc=True, micro_tokens=100)
+    with pytest.raises(InputError, match="`out` must be that of a run whose `micro_tokens` is 100"):
+        pretrain(new("etc-base", radius=5), small, tmp_path / "etc", pieces, progress=False)
     with pytest.raises(InputError, match="`cpc` must be used with a model whose global tokens"):
         pretrain(new(), small, tmp_path / "roberta", replace(QUICK, cpc=True), progress=False)
 

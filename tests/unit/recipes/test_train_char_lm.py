@@ -8,8 +8,9 @@ from typing import Any
 import pytest
 import torch
 
+from longspan.checkpoints.save import save_model
 from longspan.errors import CheckpointError, InputError
-from longspan.families.char_lm.model import config_of
+from longspan.families.char_lm.model import config_of, new_model
 from longspan.families.task_model import TaskModel
 from longspan.recipes.char_lm import train as module
 from longspan.recipes.char_lm.load import load_char_lm
@@ -109,6 +110,34 @@ def test_a_run_that_was_stopped_ends_with_the_same_bits(
     assert calls == 100
     assert [report.steps for report in reports] == [3, 3]
     assert all(torch.equal(p, q) for p, q in zip(done.parameters(), whole.parameters(), strict=True))
+
+
+def test_a_model_of_an_earlier_phase_never_takes_the_place_of_a_later_one(
+    data: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    out = tmp_path / "run"
+    whole, _ = train_char_lm(recipe(), data, out, progress=False)
+    saved: list[Path] = []
+
+    def save(model: TaskModel, folder: Path) -> None:
+        saved.append(folder)
+        save_model(model, folder)
+
+    monkeypatch.setattr(module, "save_model", save)
+    train_char_lm(recipe(), data, out, progress=False)
+    assert len(saved) == 1
+    found = load_char_lm(out)
+    assert all(torch.equal(p, q) for p, q in zip(found.parameters(), whole.parameters(), strict=True))
+    (out / "config.json").unlink()
+    train_char_lm(recipe(), data, out, progress=False)
+    assert config_of(load_char_lm(out)).radii == (6, 14, 10)
+
+
+def test_a_model_that_is_no_run_is_not_replaced(data: Path, tmp_path: Path) -> None:
+    save_model(new_model(config()), tmp_path / "model")
+    with pytest.raises(InputError, match="`out` must be a new folder, or that of a run"):
+        train_char_lm(recipe(), data, tmp_path / "model", progress=False)
+    assert not (tmp_path / "model/recipe.json").exists()
 
 
 def test_minutes_are_turned_into_steps_once(

@@ -62,6 +62,7 @@ class Recipe:
         for phase in self.phases:
             if len(phase.radius) != self.config.layers:
                 raise bad("radius", f"one for each of the {self.config.layers} layers", len(phase.radius))
+            self.optimizer(phase)  # refuses what it cannot use
 
     def optimizer(self, phase: Phase) -> AdamW:
         """AdamW at the rate of a phase."""
@@ -111,12 +112,17 @@ RECIPES = {
 """By name: what trains in an hour on two cores, and the paper's two models."""
 
 
-def recipe_named(name: str, *, positions: str | None = None, steps: int | None = None) -> Recipe:
-    """A recipe, perhaps with another kind of positions, or so many steps in all."""
+def recipe_named(
+    name: str, *, positions: str | None = None, steps: int | None = None, lr: float | None = None
+) -> Recipe:
+    """A recipe, perhaps with other positions, so many steps in all, or another rate in the first phase."""
     recipe = RECIPES[one_of("config", name, RECIPES)]
     if positions is not None:
         recipe = replace(recipe, config=replace(recipe.config, position_type=positions))
     if steps is not None:
         most = whole("steps", steps, len(recipe.phases))
         recipe = recipe.scaled(most / sum(phase.steps for phase in recipe.phases))
+    if lr is not None:
+        factor = lr / recipe.phases[0].lr
+        recipe = replace(recipe, phases=tuple(replace(one, lr=factor * one.lr) for one in recipe.phases))
     return recipe

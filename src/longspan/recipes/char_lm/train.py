@@ -10,7 +10,7 @@ from typing import Any, cast
 import numpy as np
 from torch import nn
 
-from longspan.checkpoints.save import save_model
+from longspan.checkpoints.save import CONFIG, save_model
 from longspan.errors import bad, number, one_of, refused, whole
 from longspan.families.char_lm.model import CharLMConfig, new_model, set_windows
 from longspan.families.task_model import TaskModel
@@ -21,7 +21,8 @@ from longspan.recipes.char_lm.bits import bits_of
 from longspan.recipes.char_lm.phases import Phase, Recipe
 from longspan.recipes.char_lm.texts import Bytes, alphabet_of, open_splits
 from longspan.recipes.char_lm.windows import Windows, next_byte_loss
-from longspan.training.config import TrainingOptions
+from longspan.training.checkpoint import Saving
+from longspan.training.config import DTYPES, ON_NAN, TrainingOptions
 from longspan.training.evaluation import Evaluation
 from longspan.training.loop import train
 from longspan.training.ranks import Ranks, connected
@@ -54,11 +55,14 @@ class Settings:
     micro_tokens: int = 16_384
     "Characters that are computed at once, which is what memory depends on."
     gradient_checkpointing: bool = False
+    dtype: str = "float32"
+    on_nan: str = "stop"
 
     def __post_init__(self) -> None:
         whole("seed", self.seed, 0)
         whole("memory", self.memory, 0)
-        one_of("vocabulary", self.vocabulary, VOCABULARIES)
+        for name, known in (("vocabulary", VOCABULARIES), ("dtype", DTYPES), ("on_nan", ON_NAN)):
+            one_of(name, getattr(self, name), known)
         if self.minutes is not None:
             number("minutes", self.minutes, 1e-3, 1e6)
 
@@ -69,6 +73,9 @@ def train_char_lm(
     out: Path,
     settings: Settings | None = None,
     *,
+    saving: Saving | None = None,
+    fsdp: bool = False,
+    tensorboard: bool = False,
     progress: bool | None = None,
     tell: Callable[[str], object] = lambda text: None,
 ) -> tuple[TaskModel, list[Report]]:
@@ -83,20 +90,29 @@ def train_char_lm(
         model = new_model(config)
     sources = [_windows(text, config, phase, settings) for phase in recipe.phases]
     reports = list[Report]()
+    how: dict[str, Any] = {"saving": saving, "fsdp": fsdp, "tensorboard": tensorboard, "progress": progress}
     with connected():
+        first = Ranks.of(model).first
         recipe = _settled(replace(recipe, config=config), settings, text, model, out)
         evaluation = Evaluation(run=_evaluation(recipe, valid), every=EVERY, metric=METRIC)
         for place, (phase, windows) in enumerate(zip(recipe.phases, sources, strict=True), 1):
-            tell(f"phase {place} of {len(recipe.phases)}: windows of {phase.length:,} characters")
+            if first:
+                tell(f"phase {place} of {len(recipe.phases)}: windows of {phase.length:,} characters")
             set_windows(model, phase.radius)
-            how: dict[str, Any] = {"out": out / f"phase-{place}", "progress": progress}
+            how["out"] = _phase(out, place)
             options = _options(recipe, phase, settings.seed + place, settings)
             reports.append(train(model, windows, next_byte_loss, evaluation=evaluation, **how, **options))
-            tell(str(reports[-1]))
-            if Ranks.of(model).first:
-                save_model(model, out)
-                write_text(out / CARD, _card(model, data, out, reports))
+            if first:
+                tell(str(reports[-1]))
+                if not (_phase(out, place + 1) / "report.json").is_file():  # else the later model stays
+                    save_model(model, out)
+                    write_text(out / CARD, _card(model, data, out, reports))
     return model.eval(), reports
+
+
+def _phase(out: Path, place: int) -> Path:
+    """The folder of a phase, counted from 1."""
+    return out / f"phase-{place}"
 
 
 def with_vocabulary(config: CharLMConfig, text: Bytes, vocabulary: str) -> CharLMConfig:
@@ -131,6 +147,8 @@ def _options(recipe: Recipe, phase: Phase, seed: int, settings: Settings) -> Tra
         "max_grad_norm": recipe.max_grad_norm,
         "ema": recipe.ema,
         "gradient_checkpointing": settings.gradient_checkpointing,
+        "dtype": settings.dtype,
+        "on_nan": settings.on_nan,
         "seed": seed,
     }
 
@@ -152,6 +170,8 @@ def _settled(recipe: Recipe, settings: Settings, text: Bytes, model: TaskModel, 
     told = {name: value for name, value in asdict(settings).items() if name not in FREE}
     asked = _plain({"recipe": asdict(recipe), "settings": told, "data": _fingerprint(text)})
     group, path = Ranks.of(model), out / FILE
+    if not path.is_file() and (out / CONFIG).exists():
+        raise bad("out", "a new folder, or that of a run", str(out), "There is a model in it.")
     if group.first:
         out.mkdir(parents=True, exist_ok=True)
         with locked(out, "is being trained in by another process"):
