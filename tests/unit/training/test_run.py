@@ -104,7 +104,7 @@ def test_a_run_that_was_stopped_ends_with_the_same_bits(
 
 
 def test_a_finished_run_gives_its_weights_at_once(tmp_path: Path) -> None:
-    whole, again = Small(), Small(seed=3)
+    whole, again = Small(), Small()
     first = trained(tmp_path, whole)
     assert trained(tmp_path, again) == first
     assert same(whole, again)
@@ -134,7 +134,7 @@ def test_a_run_stops_early_without_progress(tmp_path: Path) -> None:
     by: dict[str, Any] = {"every": 2, "metric": "accuracy", "patience": 2}
     evaluation = Evaluation(run=lambda model: {"accuracy": next(values)}, **by)
     report = trained(tmp_path, evaluation=evaluation)
-    assert (report.steps, report.best_step, report.stopped_early) == (8, 2, True)
+    assert (report.steps, report.best_step, report.stopped_early) == (6, 2, True)
     assert "stopped early" in str(report)
 
 
@@ -274,7 +274,7 @@ def test_another_model_in_the_same_folder_is_refused(tmp_path: Path) -> None:
     trained(tmp_path)
     model = Small()
     model.first.requires_grad_(False)
-    with pytest.raises(InputError, match="`out` must be that of a run whose `model` is"):
+    with pytest.raises(InputError, match="`out` must be that of a run with the same shapes of weights"):
         trained(tmp_path, model)
 
 
