@@ -11,7 +11,9 @@ import torch.distributed as dist
 from torch import Tensor, nn
 from torch._utils import _flatten_dense_tensors, _unflatten_dense_tensors
 from torch.distributed.device_mesh import init_device_mesh
+from torch.distributed.distributed_c10d import PrefixStore
 from torch.distributed.fsdp import FSDPModule, MixedPrecisionPolicy, fully_shard
+from torch.distributed.rendezvous import rendezvous
 from torch.distributed.tensor import DTensor, distribute_tensor
 
 from longspan.errors import bad
@@ -121,11 +123,14 @@ def connected() -> Iterator[None]:
     """Inside the block the processes that `torchrun` started can talk to each other."""
     own = int(os.environ.get("WORLD_SIZE", "1")) > 1 and not dist.is_initialized()
     if own:
+        backend = "gloo"
         if torch.cuda.is_available():
             torch.cuda.set_device(int(os.environ.get("LOCAL_RANK", "0")))
-            dist.init_process_group("cpu:gloo,cuda:nccl")  # what is counted lies on the CPU
-        else:
-            dist.init_process_group("gloo")
+            backend = "cpu:gloo,cuda:nccl"  # what is counted lies on the CPU
+        store, rank, count = next(rendezvous("env://"))
+        meeting = (store.add("meetings", 1) - 1) // count  # all have met before the first one meets again
+        place = PrefixStore(f"meeting-{meeting}", store)  # as addresses of earlier ones are still there
+        dist.init_process_group(backend, store=place, rank=rank, world_size=count)
     try:
         yield
     finally:

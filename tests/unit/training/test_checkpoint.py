@@ -19,11 +19,12 @@ from longspan.training.checkpoint import RunState, Saving
 from longspan.training.config import TrainingConfig
 from longspan.training.evaluation import Evaluation, mean_loss
 from longspan.training.log import read_log
+from longspan.training.loop import train
 from longspan.training.optimizer import Adafactor, AdamW
 from longspan.training.weights import Weights
 from machine import full_at
 from unit.training.small import Rows, Small, squares
-from unit.training.test_run import DATA, Stops, same, stopping, train, trained
+from unit.training.test_run import DATA, Stops, same, stopping, trained
 
 TENSORS = {"model": {"w": torch.ones(3)}}
 

@@ -26,6 +26,18 @@ def test_a_run_that_goes_on_writes_later_lines_anew(tmp_path: Path) -> None:
     assert read_log(tmp_path / "nowhere") == []
 
 
+def test_an_evaluation_that_the_run_does_not_know_is_written_anew(tmp_path: Path) -> None:
+    log = RunLog(tmp_path, 0, 0)
+    records: list[dict[str, float]] = [{"step": 3, "loss": 1.0}, {"step": 3, "eval/loss": 2.0}]
+    for record in records:
+        log.write(record)
+    log.rewind(3, 3)
+    assert read_log(tmp_path) == records
+    log.rewind(3, 0)
+    assert read_log(tmp_path) == records[:1]
+    log.close()
+
+
 def test_curves_are_tensorboards(tmp_path: Path) -> None:
     board = pytest.importorskip("tensorboard")
     log = RunLog(tmp_path, 0, 0, tensorboard=True)

@@ -10,14 +10,17 @@ from torch import Tensor, nn
 
 from longspan.training import checkpoint, loop
 from longspan.training import weights as weights_module
-from longspan.training.checkpoint import Saving
 from longspan.training.evaluation import Evaluation, mean_loss
 from longspan.training.interrupt import Interrupted, Signals
 from longspan.training.log import read_log
 from longspan.training.optimizer import AdamW
+from longspan.training.ranks import shared
 from longspan.training.run import Run
 from unit.training.small import Rows, Small, squares
 from unit.training.test_run import DATA, same, trained
+
+LATE = 12
+"""An example of the last step of the first epoch."""
 
 
 def at_call(number: int, real: Callable[..., Any]) -> Callable[..., Any]:
@@ -53,7 +56,7 @@ def test_a_signal_while_averaged_weights_are_swapped_leaves_no_mixture(
     options: dict[str, Any] = {"ema": 0.5, "optimizer": AdamW(lr=1e-1)}
     options["evaluation"] = Evaluation(run=mean_loss(Rows(7), squares), every=4)
     with monkeypatch.context() as patch:
-        patch.setattr(weights_module, "shared", at_call(call + 24, weights_module.shared))
+        patch.setattr(weights_module, "shared", at_call(call + 24, shared))
         with pytest.raises(KeyboardInterrupt):
             trained(tmp_path / "run", **options)
     assert checkpoint.newest(tmp_path / "run/checkpoints") is not None
@@ -64,10 +67,10 @@ def test_a_signal_while_averaged_weights_are_swapped_leaves_no_mixture(
 def test_a_signal_while_a_run_is_rolled_back_leaves_no_mixture(
     tmp_path: Path, call: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    options: dict[str, Any] = {"on_nan": "rollback", "saving": Saving(minutes=0)}
-    data = Rows(broken=(4,))
+    options: dict[str, Any] = {"on_nan": "rollback", "optimizer": AdamW(lr=1e-1)}
+    data = Rows(broken=(LATE,))
     with monkeypatch.context() as patch:
-        patch.setattr(weights_module, "shared", at_call(call, weights_module.shared))
+        patch.setattr(weights_module, "shared", at_call(call, shared))
         with pytest.raises(KeyboardInterrupt):
             trained(tmp_path / "run", data=data, **options)
     assert_the_same_run(tmp_path / "run", data, **options)
