@@ -94,9 +94,7 @@ def finetune(
     given, held = _split(given, validation, options.get("seed", 0))
     data = _examples(reader, given)
     loss = TaskLoss(task.loss_sum, _weights(class_weights, reader, data))
-    if lora is not None and not lora_layers(reader.model):
-        with drawing(options.get("seed", 0)):
-            reader.add_lora(**lora)
+    _adapt(reader, lora, options.get("seed", 0))
     make_frozen(reader.model, list(freeze))
     evaluation = None
     if held is not None:
@@ -130,6 +128,13 @@ def _complete(options: TrainingOptions) -> None:
         options["epochs"] = EPOCHS
     if options.get("batch_tokens") is None and options.get("batch_size") is None:
         options["batch_size"] = BATCH_SIZE
+
+
+def _adapt(reader: Reader, lora: LoraOptions | None, seed: int) -> None:
+    """Give the model an adapter if it is to have one, the same each time."""
+    if lora is not None and not lora_layers(reader.model):
+        with drawing(seed):
+            reader.add_lora(**lora)
 
 
 def _weights(wanted: ClassWeights | None, reader: Reader, data: Examples) -> dict[str, Tensor]:
