@@ -19,7 +19,7 @@ from longspan.training.loop import train
 from longspan.training.step import NotANumber
 from unit.training.small import Rows, Small, squares
 
-RANK = int(os.environ["RANK"])
+RANK = int(os.environ.get("RANK", "0"))
 OPTIONS: dict[str, Any] = {"batch_size": 8, "micro_tokens": 13, "progress": False}
 
 
