@@ -72,7 +72,7 @@ stress: $(VENV)/installed ## three writers, five readers, rebuilds and kills on 
 
 soak: $(VENV)/installed ## half an hour of updates, kills and searches, then of runs killed and resumed; MINUTES=how long
 	$(BIN)/python -m benchmarks.soak search --minutes $(MINUTES)
-	$(BIN)/python -m benchmarks.soak training --minutes $(MINUTES)
+	$(BIN)/python -m benchmarks.soak training --minutes $(MINUTES) --kills 200
 
 fuzz: $(VENV)/installed ## damage files of every kind, FUZZ_MINUTES each, and watch; what fails is kept in build/fuzz
 	PYTHONPATH=tests OMP_NUM_THREADS=1 $(BIN)/python -m fuzz --minutes $(FUZZ_MINUTES) $(if $(SEED),--seed $(SEED))

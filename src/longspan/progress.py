@@ -24,7 +24,7 @@ class Progress:
         self._bar = bar
 
     def update(self, count: int) -> None:
-        """Count this many units as done."""
+        """Count this many units as done, or as not done if it is negative."""
         if self._bar is not None:
             self._bar.update(count)
 
@@ -58,6 +58,7 @@ def progress_bar(
     total: int,
     unit: str,
     *,
+    done: int = 0,
     shown: bool | None = None,
     delay: float = DELAY,
     scale: bool = False,
@@ -66,7 +67,8 @@ def progress_bar(
     """A bar on stderr over `total` units, such as "tokens" or "documents".
 
     `shown=None` shows it on a terminal or in a notebook, and only if the work takes longer than `delay`
-    seconds; True shows it at once. `scale` writes 12.3k for 12,300; `leave=False` erases the finished bar.
+    seconds; True shows it at once. `done` units were done before, which tells nothing of the speed. `scale`
+    writes 12.3k for 12,300; `leave=False` erases the finished bar.
     """
     if shown is False or total < 1:
         yield Progress()
@@ -75,5 +77,5 @@ def progress_bar(
 
     disable, delay = (False, 0.0) if shown else (None, delay)  # None: unless stderr is a terminal
     look = {"unit": f" {unit}", "unit_scale": scale, "leave": leave, "miniters": 0}  # 0: draws status changes
-    with tqdm(total=total, disable=disable, delay=delay, **look) as bar:
+    with tqdm(total=total, initial=done, disable=disable, delay=delay, **look) as bar:
         yield Progress(bar)

@@ -1,6 +1,7 @@
 """The progress bar: when it appears, and what it says."""
 
 import io
+import re
 import time
 from contextlib import redirect_stderr
 
@@ -61,3 +62,19 @@ def test_a_status_is_shown_between_two_updates_and_a_bar_can_be_erased() -> None
         bar.status("reading 4,096 tokens")
         assert screen.getvalue().endswith("reading 4,096 tokens]")
     assert screen.getvalue().endswith(" \r")
+
+
+def test_what_was_done_before_tells_nothing_of_the_speed() -> None:
+    with redirect_stderr(Terminal()) as screen, progress_bar(10_000, "tokens", done=9_000, shown=True) as bar:
+        time.sleep(0.2)
+        bar.update(100)
+    rate = re.search(r"9100/10000 .*?([\d.]+) tokens/s", screen.getvalue().replace("\r", "\n"))
+    assert rate is not None
+    assert float(rate[1]) < 1000
+
+
+def test_a_bar_can_go_back() -> None:
+    with redirect_stderr(Terminal()) as screen, progress_bar(10, "tokens", shown=True) as bar:
+        bar.update(8)
+        bar.update(-3)
+    assert "5/10" in screen.getvalue()

@@ -77,7 +77,7 @@ class DenseEtc(nn.Module):
         labels: Tensor,
     ) -> Tensor:
         k, v = torch.cat(keys, 1), torch.cat(values, 1)  # (H, N + G, D)
-        by_label = q @ relative.keys.permute(1, 2, 0) + relative.scores.t()[:, None]  # (H, N, labels)
+        by_label = q @ relative.keys.permute(1, 2, 0) + relative.bias.t()[:, None]  # (H, N, labels)
         scores = by_label.gather(2, labels.expand(len(q), *labels.shape))
         if self.fused:
             bias = (scores * q.shape[2] ** -0.5).masked_fill(~seen, -torch.inf)

@@ -122,7 +122,7 @@ def _ours(job: MlmJob) -> Step:
         parameter.requires_grad_(False)
     config = TrainingConfig(steps=1, batch_tokens=sum(job.lengths))
     weights, order = Weights(model.train(), config), Order(data.lengths, batch_tokens=config.batch_tokens)
-    stepper, outside, epoch = Stepper(model, data, masked_loss, Ranks(), 0), [0.0], [0]
+    stepper, outside, epoch = Stepper(model, data, masked_loss, Ranks(), weights, 0), [0.0], [0]
 
     def step() -> None:
         _plan.cache_clear()  # other documents would need other plans

@@ -1,6 +1,7 @@
 """State-dict matching: a model gets the tensors of a checkpoint; what does not fit is reported."""
 
 import re
+import zlib
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -206,10 +207,12 @@ def _stacked(parts: list[Tensor], dtype: torch.dtype) -> Tensor:
 
 
 def _fresh(model: TaskModel, name: str, dtype: torch.dtype) -> Tensor:
+    """Random numbers that depend on the name alone: a run that goes on begins with the same model."""
     module, _, leaf = name.rpartition(".")
     shape = dict(stored(model))[name].shape
     if leaf == "bias":
         return torch.zeros(shape, dtype=dtype)
     if isinstance(model.get_submodule(module), LayerNorm):
         return torch.ones(shape, dtype=dtype)
-    return torch.empty(shape, dtype=dtype).normal_(std=model.config.init_std)
+    own = torch.Generator().manual_seed(zlib.crc32(name.encode()))
+    return torch.empty(shape, dtype=dtype).normal_(std=model.config.init_std, generator=own)

@@ -92,6 +92,11 @@ class Corpus:
         """(documents,): the tokens of each, special ones not counted."""
         return np.concatenate([np.diff(part.ends, prepend=0) for part in self.parts])
 
+    @cached_property
+    def hashes(self) -> IntArray:
+        """(documents,): 64 bits of a hash of each text."""
+        return np.concatenate([part.hashes for part in self.parts])
+
     @property
     def tokens(self) -> int:
         """Tokens of all documents."""
@@ -120,7 +125,7 @@ class Corpus:
         documents give one to evaluate on, a single one none.
         """
         number("dev", dev, 0.0, 1.0, below=True)
-        hashes = np.concatenate([part.hashes for part in self.parts]).view(np.uint64)
+        hashes = self.hashes.view(np.uint64)
         held = hashes < np.uint64(int(dev * 2**64))
         if dev and not held.any():
             held = hashes == hashes.min(initial=np.uint64(2**64 - 1))

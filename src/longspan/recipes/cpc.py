@@ -83,6 +83,11 @@ class ContrastiveExamples:
         """The tokens of each example."""
         return self.plain.lengths
 
+    @property
+    def digest(self) -> list[float]:
+        """A checksum of the texts and of what is made of them."""
+        return [self.plain.digest, self.share]
+
     def batch(self, examples: IntArray, epoch: int) -> ContrastiveBatch:
         """Some examples end to end, and the sentences that are hidden in them."""
         numbers = [int(example) for example in examples]

@@ -4,7 +4,7 @@ import logging
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from copy import copy
-from functools import partial
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Unpack, cast
 
@@ -32,6 +32,7 @@ from longspan.training.order import shuffled
 from longspan.training.ranks import is_first
 from longspan.training.report import Report
 from longspan.training.source import Loss
+from longspan.training.step import drawing
 
 log = logging.getLogger("longspan")
 RUN = "run"
@@ -42,6 +43,22 @@ EPOCHS, BATCH_SIZE = 3, 32
 
 Columns = list[list[object]]
 """The inputs of a task, and last their labels."""
+
+
+@dataclass(frozen=True)
+class TaskLoss:
+    """The loss of a task with options."""
+
+    summed: Callable[..., Loss]
+    options: Mapping[str, Tensor]
+
+    def __call__(self, model: nn.Module, batch: Batch) -> Loss:
+        return self.summed(model, batch, **self.options)
+
+    @property
+    def digest(self) -> dict[str, object]:
+        """The options."""
+        return {name: value.tolist() for name, value in self.options.items()}
 
 
 def finetune(
@@ -76,9 +93,8 @@ def finetune(
     task, given = TASKS[reader.task], [list(column) for column in (*inputs, labels)]
     given, held = _split(given, validation, options.get("seed", 0))
     data = _examples(reader, given)
-    loss = partial(_loss, task.loss_sum, _weights(class_weights, reader, data))
-    if lora is not None and not lora_layers(reader.model):
-        reader.add_lora(**lora)
+    loss = TaskLoss(task.loss_sum, _weights(class_weights, reader, data))
+    _adapt(reader, lora, options.get("seed", 0))
     make_frozen(reader.model, list(freeze))
     evaluation = None
     if held is not None:
@@ -112,6 +128,13 @@ def _complete(options: TrainingOptions) -> None:
         options["epochs"] = EPOCHS
     if options.get("batch_tokens") is None and options.get("batch_size") is None:
         options["batch_size"] = BATCH_SIZE
+
+
+def _adapt(reader: Reader, lora: LoraOptions | None, seed: int) -> None:
+    """Give the model an adapter if it is to have one, the same each time."""
+    if lora is not None and not lora_layers(reader.model):
+        with drawing(seed):
+            reader.add_lora(**lora)
 
 
 def _weights(wanted: ClassWeights | None, reader: Reader, data: Examples) -> dict[str, Tensor]:
@@ -150,10 +173,6 @@ def _split(
 
 def _examples(reader: Reader, columns: Columns) -> Examples:
     return reader.examples(*columns[:-1], labels=columns[-1])
-
-
-def _loss(summed: Callable[..., Loss], options: Mapping[str, Tensor], model: nn.Module, batch: Batch) -> Loss:
-    return summed(model, batch, **options)
 
 
 def _evaluator(

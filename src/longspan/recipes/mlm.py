@@ -1,6 +1,7 @@
 """Masked language modeling: examples of a corpus whose masked words are to be found."""
 
 import math
+import zlib
 from collections.abc import Callable
 from dataclasses import dataclass
 
@@ -66,6 +67,14 @@ class MaskedExamples:
     def lengths(self) -> IntArray:
         """The tokens of each example."""
         return self.examples.lengths
+
+    @property
+    def digest(self) -> int:
+        """A checksum of the texts and of what is made of them."""
+        plain = self.examples
+        how = plain.corpus.fingerprint, plain.frame, plain.length, plain.packing, self.masking, self.seed
+        texts = zlib.crc32(plain.corpus.hashes[plain.documents].tobytes())
+        return zlib.crc32(repr((*how, self.units)).encode(), texts)
 
     def masked(self, example: int, epoch: int) -> Masked:
         """An example as it is seen in an epoch."""

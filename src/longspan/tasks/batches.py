@@ -1,5 +1,7 @@
 """A task's inputs as its model takes them: tokenized once, with labels if there are any, in any batches."""
 
+import json
+import zlib
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from itertools import groupby
@@ -39,6 +41,19 @@ class Examples:
     def lengths(self) -> IntArray:
         """The tokens of each example, and those that its labels take."""
         return self._lengths
+
+    @property
+    def digest(self) -> int:
+        """A checksum of what is read, and of its labels as they were given."""
+        total = zlib.crc32(self._owner.tobytes())
+        for piece in self._pieces:
+            rows = piece.pieces[0].rows
+            for column in (piece.encoding.ids[rows], piece.marked[rows]):
+                total = zlib.crc32(column.tobytes(), total)
+        if (given := self._read.given) is not None:
+            said = json.dumps([given.labels, given.classes, given.problem], default=_plain)
+            total = zlib.crc32(said.encode(), total)
+        return total
 
     @property
     def pieces(self) -> int:
@@ -81,6 +96,11 @@ class Read(NamedTuple):
     "Whether the pieces of an example are compared with each other, and share a batch."
     given: Labeling | None
     "Their labels, if they have any."
+
+
+def _plain(label: Any) -> object:
+    """An array or a number of numpy or torch as JSON has it."""
+    return label.tolist() if hasattr(label, "tolist") else repr(label)
 
 
 def examples(

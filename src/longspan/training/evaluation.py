@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import torch
 from torch import nn
 
-from longspan.errors import bad
+from longspan.errors import bad, whole
 from longspan.training.order import Cursor, Order
 from longspan.training.ranks import Ranks
 from longspan.training.source import LossFunction, Source, T, on_device
@@ -33,6 +33,8 @@ class Evaluation:
     def __post_init__(self) -> None:
         if not 0 < self.every < math.inf:
             raise bad("every", "a number of steps, or a share of them below 1", self.every)
+        if self.patience is not None:
+            whole("patience", self.patience, 1)
 
     def is_due(self, step: int, steps: int) -> bool:
         """Whether to evaluate when so many steps are done."""

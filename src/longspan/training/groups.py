@@ -43,10 +43,10 @@ def parameter_groups(
 ) -> list[Group]:
     """The parameters that require a gradient, in groups; the same for the same model, whatever came before.
 
-    Vectors (norms and biases) do not decay, and tables of embeddings only with `decay_embeddings`. A layer
-    has the rate of the one above it times `layer_decay`: the head has `lr`, the last layer of each stack
-    `layer_decay` times as much, embeddings the least. `rates` gives parameters rates of their own by patterns
-    of names, of which the first that matches counts, whatever the depth.
+    Vectors (norms) and biases of any shape do not decay, and tables of embeddings only with
+    `decay_embeddings`. A layer has the rate of the one above it times `layer_decay`: the head has `lr`, the
+    last layer of each stack `layer_decay` times as much, embeddings the least. `rates` gives parameters rates
+    of their own by patterns of names, of which the first that matches counts, whatever the depth.
 
     >>> groups = parameter_groups(nn.Linear(3, 2), 1e-3, 0.01, rates={"bias": 2e-3})
     >>> [(group.names, group.scale, group.weight_decay) for group in groups]
@@ -64,7 +64,8 @@ def parameter_groups(
     for name, parameter in model.named_parameters():
         if parameter.requires_grad:
             scale = own[name] / lr if name in own else layer_decay ** above.get(name, 0)
-            decay = 0.0 if parameter.dim() < 2 or name in tables else float(weight_decay)
+            is_bias = parameter.dim() < 2 or name.endswith("bias")
+            decay = 0.0 if is_bias or name in tables else float(weight_decay)
             group = groups.setdefault((scale, decay), Group(scale, decay, {}))
             group.parameters[name] = parameter
     if not groups:

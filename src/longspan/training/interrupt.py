@@ -5,6 +5,7 @@ import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 from types import FrameType
+from typing import NoReturn
 
 SIGNALS = (signal.SIGINT, signal.SIGTERM)
 
@@ -27,11 +28,11 @@ class Signals:
     def receive(self, number: int, frame: FrameType | None) -> None:
         self.came = number
         if not self._held:
-            raise Interrupted(number)
+            self.stop()
 
     @contextmanager
     def held(self) -> Iterator[None]:
-        """Inside the block a signal is only noted; what comes next decides."""
+        """Inside the block a signal is only noted; `check` raises it."""
         self._held += 1
         try:
             yield
@@ -39,9 +40,14 @@ class Signals:
             self._held -= 1
 
     def check(self) -> None:
-        """Raise what was noted."""
-        if self.came is not None:
-            raise Interrupted(self.came)
+        """Raise what was noted, if anything was."""
+        if self.came is not None and not self._held:
+            self.stop()
+
+    def stop(self) -> NoReturn:
+        """End the run; from now on signals are only noted, as nothing may disturb what is saved then."""
+        self._held += 1
+        raise Interrupted(self.came or signal.SIGTERM)
 
 
 @contextmanager
@@ -55,5 +61,6 @@ def watching() -> Iterator[Signals]:
     try:
         yield signals
     finally:
-        for number, handler in before.items():
-            signal.signal(number, handler)
+        with signals.held():
+            for number, handler in before.items():
+                signal.signal(number, handler)

@@ -2,12 +2,12 @@
 
 import json
 from pathlib import Path
-from typing import Any, TextIO
+from typing import Any
 
 from longspan.errors import LongspanError
-from longspan.formats.atomic import write_text
+from longspan.formats.atomic import telling_full, write_text
 
-NAME = "log.jsonl"
+NAME, EVALUATION = "log.jsonl", "eval/"
 Record = dict[str, Any]
 
 
@@ -26,18 +26,28 @@ def read_log(folder: Path) -> list[Record]:
 
 
 class RunLog:
-    """The log of a run that goes on at a step: what was written of later ones is written anew."""
+    """The log of a run that goes on: what was written of later steps and evaluations is written anew."""
 
-    def __init__(self, folder: Path, step: int, *, tensorboard: bool = False) -> None:
-        kept = [record for record in read_log(folder) if record["step"] <= step]
-        write_text(folder / NAME, "".join(f"{json.dumps(record)}\n" for record in kept))
-        self._board = _board(folder / "tensorboard", step) if tensorboard else None
-        self._file: TextIO = (folder / NAME).open("a", encoding="utf-8")
+    def __init__(self, folder: Path, step: int, evaluated: int, *, tensorboard: bool = False) -> None:
+        self._folder, self._tensorboard = folder, tensorboard
+        self._open(step, evaluated)
+
+    def _open(self, step: int, evaluated: int) -> None:
+        path, last = self._folder / NAME, {True: evaluated, False: step}
+        kept = [one for one in read_log(self._folder) if one["step"] <= last[_is_evaluation(one)]]
+        write_text(path, "".join(f"{json.dumps(record)}\n" for record in kept))
+        self._board = _board(self._folder / "tensorboard", step) if self._tensorboard else None
+        self._file = path.open("ab", buffering=0)  # so that a full disk leaves nothing to be written later
+
+    def rewind(self, step: int, evaluated: int) -> None:
+        """Go back to a step, and to the evaluation before it."""
+        self.close()
+        self._open(step, evaluated)
 
     def write(self, record: Record) -> None:
         """Add a record; numbers of it are curves of TensorBoard."""
-        self._file.write(f"{json.dumps(record)}\n")
-        self._file.flush()
+        with telling_full(self._folder / NAME):
+            self._file.write(f"{json.dumps(record)}\n".encode())
         if self._board is not None:
             for name, value in record.items():
                 if isinstance(value, float):
@@ -48,6 +58,10 @@ class RunLog:
         self._file.close()
         if self._board is not None:
             self._board.close()
+
+
+def _is_evaluation(record: Record) -> bool:
+    return any(name.startswith(EVALUATION) for name in record)
 
 
 def _board(folder: Path, step: int) -> Any:

@@ -17,9 +17,11 @@ from longspan.nn.layers import stacks
 from longspan.training.checkpoint import Saving
 from longspan.training.config import TrainingOptions, config_of
 from longspan.training.evaluation import Evaluation
-from longspan.training.interrupt import watching
+from longspan.training.identity import identity_of, leave
+from longspan.training.interrupt import Interrupted, watching
 from longspan.training.log import RunLog, read_log
-from longspan.training.memory import peak
+from longspan.training.memory import forget_peak, peak
+from longspan.training.order import StepExamples
 from longspan.training.picture import curve
 from longspan.training.ranks import Ranks, connected, gathered, shard
 from longspan.training.report import Report, RunPlan, expected_tokens
@@ -66,25 +68,38 @@ def train(
             layers.gradient_checkpointing |= config.gradient_checkpointing
         weights = Weights(trained, config, model)
         run = Run(trained, data, loss, config, folder, evaluation, saving or Saving(), weights)
-        run.begin()
+        run.begin(identity_of(config, data, loss, evaluation, model))
         if not run.state.finished:
-            signals = stack.enter_context(watching())
-            plan = planned(run)
-            if group.first:
-                run.records = RunLog(folder, run.state.step, tensorboard=tensorboard)
-                stack.callback(run.records.close)
-                write_text(folder / "plan.json", as_json(vars(plan)))
-                if progress is not False:
-                    print(plan, file=sys.stderr)
-            came = run.go(signals, progress, plan.tokens)
+            came = carried_out(run, tensorboard, progress)
         if came is None:
             report = reported(run)
             if trained is not model:
                 hand_over(run.weights, model)
+        if group.first:
+            leave(folder, model)
     if came is not None:
         signal.raise_signal(came)  # to whoever it was meant for, now that nothing can be lost
         raise KeyboardInterrupt
     return report
+
+
+def carried_out(run: Run[T], tensorboard: bool, progress: bool | None) -> int | None:
+    """Take the steps that are left; the number of a signal that came, if one did."""
+    try:
+        with ExitStack() as stack:
+            signals = stack.enter_context(watching())
+            with run.together(signals):
+                plan = planned(run)
+                if run.group.first:
+                    state = run.state
+                    run.records = RunLog(run.out, state.step, state.evaluated, tensorboard=tensorboard)
+                    stack.callback(run.records.close)
+                    write_text(run.out / "plan.json", as_json(vars(plan)))
+                    if progress is not False:
+                        print(plan, file=sys.stderr)
+            return run.go(signals, progress, plan.tokens)
+    except Interrupted as stop:  # before the first step
+        return stop.number
 
 
 @contextmanager
@@ -108,16 +123,18 @@ def hand_over(weights: Weights, model: nn.Module) -> None:
 
 
 def planned(run: Run[T]) -> RunPlan:
-    """What is ahead of a run; its largest micro-batch is tried once, so that it fails now if it does."""
-    examples = run.order.step(run.state.cursor)
-    sizes = [int(run.order.lengths[batch].sum()) for batch in examples.batches]
-    largest = max(range(len(sizes)), key=sizes.__getitem__)
-    tried = examples._replace(batches=[examples.batches[largest]] * run.group.count)
+    """What is ahead of a run; its largest micro-batch is tried, so that what does not fit fails now."""
+    largest = run.order.largest()
+    size = int(run.order.lengths[largest].sum())
+    tried = StepExamples(0, [largest] * run.group.count, size, run.state.cursor)
     run.model.train()
+    forget_peak()
     began = time.monotonic()
-    run.stepper.gradients(run.state.step, tried)
-    seconds = (time.monotonic() - began) / sizes[largest] / run.group.count
-    run.weights.forget_gradients()
+    try:
+        run.stepper.gradients(run.state.step, tried)
+    finally:
+        run.weights.forget_gradients()
+    seconds = (time.monotonic() - began) / size / run.group.count
     tokens = expected_tokens(run.order, run.steps, run.config.epochs)
     return RunPlan(
         examples=len(run.order.lengths),

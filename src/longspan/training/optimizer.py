@@ -1,11 +1,13 @@
 """Optimizers as values; torch's own do the work."""
 
 from dataclasses import dataclass
-from typing import ClassVar, Protocol
+from typing import Protocol
 
 import torch
 
 from longspan.errors import bad
+
+Shape = tuple[int, ...]
 
 
 class Optimizer(Protocol):
@@ -21,8 +23,9 @@ class Optimizer(Protocol):
         """How much of itself a weight loses in a step, times the learning rate."""
         ...
 
-    moments: ClassVar[int]
-    "How many numbers it keeps for each weight."
+    def keeps(self, shape: Shape) -> dict[str, Shape]:
+        """What it keeps of a parameter of some shape, and the shapes of that."""
+        ...
 
     def build(self, groups: list[dict[str, object]]) -> torch.optim.Optimizer:
         """torch's optimizer for some groups of parameters."""
@@ -37,12 +40,15 @@ class AdamW:
     weight_decay: float = 0.01
     betas: tuple[float, float] = (0.9, 0.999)
     eps: float = 1e-8
-    moments: ClassVar[int] = 2
 
     def __post_init__(self) -> None:
         _check(self.lr, self.weight_decay)
         if len(self.betas) != 2 or not all(0 <= beta < 1 for beta in self.betas):
             raise bad("betas", "two numbers of at least 0 and less than 1", self.betas)
+
+    def keeps(self, shape: Shape) -> dict[str, Shape]:
+        """What it keeps of a parameter of some shape, and the shapes of that."""
+        return {"step": (), "exp_avg": shape, "exp_avg_sq": shape}
 
     def build(self, groups: list[dict[str, object]]) -> torch.optim.Optimizer:
         """torch's optimizer for some groups of parameters."""
@@ -55,10 +61,15 @@ class Adafactor:
 
     lr: float = 1e-2
     weight_decay: float = 0.0
-    moments: ClassVar[int] = 0
 
     def __post_init__(self) -> None:
         _check(self.lr, self.weight_decay)
+
+    def keeps(self, shape: Shape) -> dict[str, Shape]:
+        """What it keeps of a parameter of some shape, and the shapes of that."""
+        if len(shape) < 2:
+            return {"step": (), "variance": shape}
+        return {"step": (), "row_var": (*shape[:-1], 1), "col_var": (*shape[:-2], 1, shape[-1])}
 
     def build(self, groups: list[dict[str, object]]) -> torch.optim.Optimizer:
         """torch's optimizer for some groups of parameters."""

@@ -121,6 +121,18 @@ class Order:
                 total += 1
         return total
 
+    def largest(self) -> IntArray:
+        """A micro-batch as large as any can be: the longest example, and others that fit beside it."""
+        order = np.argsort(-self.lengths, kind="stable")
+        falling, most = -self.lengths[order], min(self.batch_size or len(order), len(order))
+        room = min(self.micro_tokens, self.batch_tokens or self.micro_tokens)
+        chosen, place = list[int](), 0
+        while len(chosen) < most and place < len(order):
+            chosen.append(place)
+            room += int(falling[place])
+            place = max(place + 1, int(np.searchsorted(falling, -room)))  # the longest that fits
+        return order[chosen]
+
     def _taken(self, cursor: Cursor) -> tuple[IntArray, IntArray]:
         """The examples of a step, and their lengths."""
         count, size = len(self.lengths), BLOCK

@@ -4,18 +4,22 @@ import os
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
+from typing import TypeVar
 
 import torch
 import torch.distributed as dist
 from torch import Tensor, nn
 from torch._utils import _flatten_dense_tensors, _unflatten_dense_tensors
 from torch.distributed.device_mesh import init_device_mesh
-from torch.distributed.fsdp import FSDPModule, fully_shard
+from torch.distributed.distributed_c10d import PrefixStore
+from torch.distributed.fsdp import FSDPModule, MixedPrecisionPolicy, fully_shard
+from torch.distributed.rendezvous import rendezvous
 from torch.distributed.tensor import DTensor, distribute_tensor
 
 from longspan.errors import bad
 from longspan.nn.layers import stacks
 
+T = TypeVar("T")
 BUCKET = 1 << 25
 """Bytes of gradients that are sent together."""
 
@@ -58,6 +62,22 @@ class Ranks:
         total = torch.tensor(values, dtype=torch.float64)
         dist.all_reduce(total)
         return [float(value) for value in total]
+
+    def told(self, values: Sequence[float]) -> list[float]:
+        """The numbers of the first process, in all of them."""
+        if self.count == 1:
+            return list(values)
+        told = torch.tensor(values, dtype=torch.float64)
+        dist.broadcast(told, 0)
+        return [float(value) for value in told]
+
+    def joined(self, values: list[T]) -> list[T]:
+        """The lists of all processes, one after the other."""
+        if self.count == 1:
+            return values
+        lists: list[list[T]] = [[] for _ in range(self.count)]
+        dist.all_gather_object(lists, values)
+        return [value for one in lists for value in one]
 
     def sum_gradients(self, gradients: Sequence[Tensor]) -> None:
         """Make all gradients the sums over all processes; those of shares are already."""
@@ -103,7 +123,14 @@ def connected() -> Iterator[None]:
     """Inside the block the processes that `torchrun` started can talk to each other."""
     own = int(os.environ.get("WORLD_SIZE", "1")) > 1 and not dist.is_initialized()
     if own:
-        dist.init_process_group("nccl" if torch.cuda.is_available() else "gloo")
+        backend = "gloo"
+        if torch.cuda.is_available():
+            torch.cuda.set_device(int(os.environ.get("LOCAL_RANK", "0")))
+            backend = "cpu:gloo,cuda:nccl"  # what is counted lies on the CPU
+        store, rank, count = next(rendezvous("env://"))
+        meeting = (store.add("meetings", 1) - 1) // count  # all have met before the first one meets again
+        place = PrefixStore(f"meeting-{meeting}", store)  # as addresses of earlier ones are still there
+        dist.init_process_group(backend, store=place, rank=rank, world_size=count)
     try:
         yield
     finally:
@@ -115,12 +142,12 @@ def shard(model: nn.Module) -> None:
     """Let every process hold a share of the weights, which are gathered layer by layer (FSDP2)."""
     if not dist.is_initialized():
         raise bad("fsdp", "False in a single process", True, "Start several: torchrun --nproc-per-node N ...")
-    device = "cuda" if torch.cuda.is_available() else "cpu"
-    mesh = init_device_mesh(device, (dist.get_world_size(),))
+    mesh = init_device_mesh(next(model.parameters()).device.type, (dist.get_world_size(),))
+    exact = MixedPrecisionPolicy(reduce_dtype=torch.float32)
     for stack in stacks(model):
         for layer in stack:
-            fully_shard(layer, mesh=mesh)
-    fully_shard(model, mesh=mesh)
+            fully_shard(layer, mesh=mesh, mp_policy=exact)
+    fully_shard(model, mesh=mesh, mp_policy=exact)
     for module in model.modules():
         if isinstance(module, FSDPModule):
             module.set_gradient_divide_factor(1.0)

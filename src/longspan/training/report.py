@@ -25,7 +25,7 @@ class RunPlan:
     seconds: float
     "From now on, without evaluations."
     memory: int
-    "Bytes of a process at its highest."
+    "Bytes of a process at its highest in the trial, and what its optimizer is going to keep."
 
     def __str__(self) -> str:
         again = f", of which {self.done:,} are done" if self.done else ""

@@ -1,12 +1,11 @@
 """One run: where it is, what it changes, and how it goes on after whatever has stopped it."""
 
-import json
 import logging
 import math
+import signal
 import time
-import zlib
 from collections.abc import Mapping
-from contextlib import nullcontext
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Generic
@@ -14,7 +13,7 @@ from typing import Any, Generic
 import torch
 from torch import Tensor, nn
 
-from longspan.errors import bad, refused
+from longspan.errors import refused
 from longspan.formats.atomic import as_json, write_text
 from longspan.formats.files import read_json
 from longspan.progress import Progress, progress_bar
@@ -23,21 +22,20 @@ from longspan.training.checkpoint import RunState, Saving
 from longspan.training.config import TrainingConfig
 from longspan.training.ema import EMA
 from longspan.training.evaluation import Evaluation
+from longspan.training.identity import claim
 from longspan.training.interrupt import Interrupted, Signals
-from longspan.training.log import RunLog
+from longspan.training.log import EVALUATION, RunLog
 from longspan.training.order import Order, StepExamples
-from longspan.training.ranks import Ranks, gathered
+from longspan.training.ranks import Ranks, gathered, shared
 from longspan.training.source import LossFunction, Source, T
 from longspan.training.step import Stepper, drawing, not_a_number
 from longspan.training.weights import Weights
 
-RUN, CHECKPOINTS, SKIPPED = "run.json", "checkpoints", "skipped.json"
+CHECKPOINTS, SKIPPED = "checkpoints", "skipped.json"
 MOST_SKIPPED = 20
 """Steps in a row without a number, after which something else is wrong."""
 SMOOTH = 0.95
 """What the mean loss keeps of earlier steps."""
-FREE = ("micro_tokens", "gradient_checkpointing")
-"""Settings that another machine may need otherwise: they change the bits of a run, not what it computes."""
 log = logging.getLogger("longspan")
 
 
@@ -65,23 +63,14 @@ class Run(Generic[T]):
         )
         self.steps = config.steps or self.order.count_steps(config.epochs or 1)
         self.ema = None if config.ema is None else EMA(config.ema, self.weights.changed)
-        self.stepper = Stepper(self.model, self.data, self.loss, self.group, config.seed)
+        self.stepper = Stepper(self.model, self.data, self.loss, self.group, self.weights, config.seed)
         self._saved = time.monotonic()
         self._odd_in_a_row = 0
 
-    def begin(self) -> None:
-        """Go on with the newest checkpoint, if there is one, of a run with the same settings."""
-        known, here = self.out / RUN, json.loads(json.dumps(self._identity()))
-        if known.is_file():
-            before = read_json(known)
-            for name in (*here, *before):
-                if name not in FREE and before.get(name) != here.get(name):
-                    what = f"that of a run whose `{name}` is {here.get(name)!r}"
-                    repair = "Use the same settings to go on, or another folder."
-                    raise bad("out", what, before.get(name), repair)
-        elif self.group.first:
-            write_text(known, as_json(here))
-        path = checkpoint.newest(self.out / CHECKPOINTS)
+    def begin(self, identity: Mapping[str, Any]) -> None:
+        """Go on with the newest checkpoint, if there is one, of the same run."""
+        path = self._newest()
+        claim(self.out, identity, first=self.group.first, begun=path is not None)
         if path is not None:
             self._restore(path)
         elif self.config.on_nan == "rollback":
@@ -90,46 +79,58 @@ class Run(Generic[T]):
 
     def go(self, signals: Signals, progress: bool | None, tokens: int) -> int | None:
         """Take all steps that are left; the number of a signal that came, if one did."""
-        alone = self.group.count == 1
-        with progress_bar(tokens, "tokens", shown=progress and self.group.first, scale=True) as bar:
-            bar.update(self.state.tokens)
+        shown, done = progress if self.group.first else False, min(tokens, self.state.tokens)
+        with (
+            self.together(signals),
+            progress_bar(tokens, "tokens", done=done, shown=shown, scale=True) as bar,
+        ):
             try:
-                # Several processes must stop at the same step: they tell each other of a signal.
-                with nullcontext() if alone else signals.held():
-                    self._go(signals, bar)
-            except Interrupted as stop:
+                self._go(signals, bar)
                 with signals.held():
-                    self.weights.forget_gradients()
+                    self.state.finished = True
                     self.save()
-                return stop.number
-        with signals.held():
-            self.state.finished = True
-            self.save()
-        return None
+            except Interrupted:
+                self.weights.give_back()
+                self.weights.forget_gradients()
+                self.save()
+            (came,) = self.group.sum([float(signals.came is not None)])
+            return signals.came or signal.SIGTERM if came else None
+
+    def together(self, signals: Signals) -> AbstractContextManager[None]:
+        """Several processes hold signals inside the block: they tell each other, to stop at the same step."""
+        return nullcontext() if self.group.count == 1 else signals.held()
 
     def _go(self, signals: Signals, bar: Progress) -> None:
         self.model.train()
         while True:
+            signals.check()
             if self.evaluation is not None and self._evaluated(self.evaluation, signals):
                 return
             if self.state.step >= self.steps:
                 return
-            self._step(self.order.step(self.state.cursor), signals, bar)
+            before = self.state.tokens
+            self._step(self.order.step(self.state.cursor), signals)
+            bar.update(self.state.tokens - before)  # less than nothing after a rollback
+            if self.state.loss is not None:
+                bar.status(f"loss {self.state.loss:.4g}")
 
-    def _step(self, examples: StepExamples, signals: Signals, bar: Progress) -> None:
+    def _step(self, examples: StepExamples, signals: Signals) -> None:
         state, config, began = self.state, self.config, time.monotonic()
         if [state.epoch, state.position] in self._skipped():
-            self._advance(examples, began)
+            with signals.held():
+                self._advance(examples, began)
             return
         late = self.group.first and began - self._saved > 60 * self.saving.minutes
         got = self.stepper.gradients(state.step, examples, float(signals.came is not None), float(late))
-        self.group.sum_gradients(self.weights.gradients)
+        self.weights.sum_gradients(self.group)
         norm = self.weights.norm() / got.weight if got.weight else 0.0
         if not math.isfinite(got.mean) or not math.isfinite(norm):
-            self._pass_over(examples, got.wrong, began)
+            with signals.held():
+                self._pass_over(examples, got.wrong, began)
             return
         most, rate = config.max_grad_norm, config.schedule.factor(state.step, self.steps)
         factor = 1.0 if most is None or norm <= most else most / norm
+        stop, save = got.signals
         with signals.held():
             if got.weight:
                 self.weights.update(factor / got.weight, rate)
@@ -138,18 +139,12 @@ class Run(Generic[T]):
             self.weights.forget_gradients()
             self._odd_in_a_row = 0
             self._advance(examples, began, got.mean)
-        lr = config.optimizer.lr * rate
-        self._record(loss=got.mean, lr=lr, grad_norm=norm, seconds=round(state.seconds, 3))
-        bar.update(examples.tokens)
-        bar.status(f"loss {state.loss:.4g}")
-        stop, save = got.signals
-        if save:
-            with signals.held():
+            lr = config.optimizer.lr * rate
+            self._record(loss=got.mean, lr=lr, grad_norm=norm, seconds=round(state.seconds, 3))
+            if save:
                 self.save()
         if stop:
-            raise Interrupted(signals.came or 15)
-        if self.group.count == 1:
-            signals.check()
+            signals.stop()
 
     def _advance(self, examples: StepExamples, began: float, loss: float | None = None) -> None:
         state = self.state
@@ -173,10 +168,12 @@ class Run(Generic[T]):
             if self.group.first:
                 write_text(self.out / SKIPPED, as_json({"steps": [*self._skipped(), place]}))
             self.group.wait()
-            path = checkpoint.newest(self.out / CHECKPOINTS)
+            path = self._newest()
             if path is None:
                 raise error
             self._restore(path)
+            if self.records is not None:
+                self.records.rewind(self.state.step, self.state.evaluated)
             return
         self.state.skipped += 1
         self._advance(examples, began)
@@ -200,29 +197,35 @@ class Run(Generic[T]):
             with signals.held():
                 state.evaluated = state.step
                 state.stale = 0 if better else state.stale + 1
+                self._record(**{f"{EVALUATION}{name}": value for name, value in metrics.items()})
                 if better:
                     state.best, state.best_step = metrics, state.step
                     self.save()
-            self._record(**{f"eval/{name}": value for name, value in metrics.items()})
-        return evaluation.patience is not None and state.stale > evaluation.patience
+        return evaluation.patience is not None and state.stale >= evaluation.patience
 
     def _metrics(self, evaluation: Evaluation) -> dict[str, float]:
+        """Those of the first process, as all must judge alike."""
         self.model.eval()
         averaged = nullcontext() if self.ema is None else self.weights.taken(self.ema.average)
         try:
             with torch.no_grad(), averaged, drawing(self.config.seed, self.state.step):
-                return {name: float(value) for name, value in evaluation.run(self.model).items()}
+                found = evaluation.run(self.model)
         finally:
             self.model.train()
+        values = self.group.told([float(value) for value in found.values()])
+        return dict(zip(found, values, strict=True))
 
     def save(self) -> None:
         """Write a checkpoint, and remove those that are not kept."""
         tensors: dict[str, Mapping[str, Tensor]] = {**self.weights.state()}
         if self.ema is not None:
             tensors["ema"] = self.ema.average
-        whole = {
-            file: {name: gathered(value) for name, value in group.items()} for file, group in tensors.items()
-        }
+        whole: dict[str, dict[str, Tensor]] = {file: {} for file in tensors}
+        for file, group in tensors.items():
+            for name, value in group.items():
+                one = gathered(value)
+                if self.group.first:  # the others forget it at once
+                    whole[file][name] = one
         if self.group.first:
             folder = self.out / CHECKPOINTS
             checkpoint.save(folder, self.state, whole)
@@ -232,7 +235,7 @@ class Run(Generic[T]):
 
     def take_best(self) -> None:
         """Give the model the weights of the best evaluation, or the last ones; averages if it has them."""
-        path = self.out / CHECKPOINTS / f"step-{self.state.best_step:08d}"
+        path = checkpoint.path_of(self.out / CHECKPOINTS, self.state.best_step)
         if self.evaluation is not None and path.is_dir() and self.state.best_step != self.state.step:
             state = self.state
             self._restore(path)
@@ -244,22 +247,19 @@ class Run(Generic[T]):
         self.state, tensors = checkpoint.load(path)
         self.weights.restore(tensors, path)
         if self.ema is not None:
-            self.ema.restore(tensors.get("ema", {}), path)
+            stored, own = tensors.get("ema", {}), self.ema.average
+            whole = {
+                name: shared(value, own[name]) if name in own else value for name, value in stored.items()
+            }
+            self.ema.restore(whole, path)
+
+    def _newest(self) -> Path | None:
+        """The newest checkpoint, that of the first process in all."""
+        path = checkpoint.newest(self.out / CHECKPOINTS) if self.group.first else None
+        (step,) = self.group.told([-1.0 if path is None else checkpoint.step_of(path)])
+        return None if step < 0 else checkpoint.path_of(self.out / CHECKPOINTS, int(step))
 
     def _record(self, **values: Any) -> None:
         if self.records is not None:
             state = self.state
             self.records.write({"step": state.step, "epoch": state.epoch, "tokens": state.tokens, **values})
-
-    def _identity(self) -> dict[str, Any]:
-        """What may not change when the run goes on."""
-        lengths, evaluation = self.data.lengths, self.evaluation
-        shapes = {name: list(p.shape) for name, p in self.model.named_parameters()}
-        chosen = None if evaluation is None else [evaluation.every, evaluation.metric, evaluation.patience]
-        return {
-            **self.config.to_dict(),
-            "examples": len(lengths),
-            "lengths": zlib.crc32(lengths.astype("<i8").tobytes()),
-            "model": zlib.crc32(repr((shapes, [*self.weights.named])).encode()),
-            "evaluation": chosen,
-        }

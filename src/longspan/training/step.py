@@ -14,6 +14,7 @@ from longspan.errors import LongspanError
 from longspan.training.order import StepExamples
 from longspan.training.ranks import Ranks
 from longspan.training.source import LossFunction, Source, T, on_device
+from longspan.training.weights import Weights
 
 
 class StepLoss(NamedTuple):
@@ -24,7 +25,7 @@ class StepLoss(NamedTuple):
     signals: list[float]
     "Sums of what the processes said beside it."
     wrong: list[list[int]]
-    "Examples of the micro-batches of this process whose loss is no number."
+    "Examples of the micro-batches whose loss is no number."
 
 
 class NotANumber(LongspanError, ArithmeticError):
@@ -48,10 +49,11 @@ class Stepper(Generic[T]):
     data: Source[T]
     loss: LossFunction[T]
     group: Ranks
+    weights: Weights
     seed: int
 
     def gradients(self, step: int, examples: StepExamples, *signals: float) -> StepLoss:
-        """Add the gradients of the summed loss of this process to those that the parameters have.
+        """Add the gradients of the summed loss of this process to those that the weights have.
 
         `signals` are summed over the processes on the way.
         """
@@ -61,12 +63,15 @@ class Stepper(Generic[T]):
             with drawing(self.seed, step, number):
                 part = self.loss(self.model, on_device(self.data.batch(chosen, examples.epoch), self.model))
                 (part.total if counts else part.total * 0).backward()
+            self.weights.collect()
             if counts:
                 value = float(part.total.detach())
                 total, weight = total + value, weight + part.weight
                 if not math.isfinite(value):
                     wrong.append(chosen.tolist())
         total, weight, *sums = self.group.sum([total, weight, *signals])
+        if not math.isfinite(total):
+            wrong = self.group.joined(wrong)
         return StepLoss(total / weight if weight else 0.0, weight, sums, wrong)
 
 

@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
+from math import prod
 from typing import Any
 
 import torch
@@ -10,7 +11,7 @@ from torch import Tensor, nn
 from longspan.errors import bad, refused
 from longspan.training.config import TrainingConfig
 from longspan.training.groups import parameter_groups
-from longspan.training.ranks import shared
+from longspan.training.ranks import Ranks, shared
 
 SEPARATOR = "."
 
@@ -47,15 +48,30 @@ class Weights:
                 for group in groups
             ]
         )
-        self._lr, self._moments = config.optimizer.lr, config.optimizer.moments
+        self._lr, self._keeps = config.optimizer.lr, config.optimizer.keeps
+        self._before: dict[str, Tensor] | None = None
+
+    def collect(self) -> None:
+        """Add gradients of half types to those of their copies: micro-batches are summed in float32."""
+        for name, copy in self._copies.items():
+            p = self.named[name]
+            if p.grad is not None:
+                grad, p.grad = p.grad.float(), None
+                copy.grad = grad if copy.grad is None else copy.grad.add_(grad)
 
     @property
     def gradients(self) -> list[Tensor]:
-        """Those of all parameters; 0 where a step did not reach one."""
-        for p in self.named.values():
-            if p.grad is None:
-                p.grad = torch.zeros_like(p)
-        return [p.grad for p in self.named.values() if p.grad is not None]
+        """Those of the parameters that a step has reached: the others stay as they are."""
+        return [p.grad for p in self.changed.values() if p.grad is not None]
+
+    def sum_gradients(self, group: Ranks) -> None:
+        """Make gradients the sums over all processes; what one of them has reached, all have."""
+        if group.count > 1 and not group.sharded:
+            reached = group.sum([float(p.grad is not None) for p in self.changed.values()])
+            for p, count in zip(self.changed.values(), reached, strict=True):
+                if count and p.grad is None:
+                    p.grad = torch.zeros_like(p)
+            group.sum_gradients(self.gradients)
 
     def norm(self) -> float:
         """The length of all gradients together."""
@@ -66,10 +82,6 @@ class Weights:
     def update(self, factor: float, rate: float) -> None:
         """Change the weights by their gradients times `factor`; `rate` is a factor of the learning rate."""
         torch._foreach_mul_(self.gradients, factor)
-        for name, copy in self._copies.items():
-            grad = self.named[name].grad
-            assert grad is not None
-            copy.grad = grad.float()
         for group, scale in zip(self._optimizer.param_groups, self._scales, strict=True):
             group["lr"] = self._lr * scale * rate
         self._optimizer.step()
@@ -110,12 +122,25 @@ class Weights:
                 )
             p.copy_(shared(stored[name], p))
         self._round()
+        self._restore_optimizer(state.get("optimizer", {}), place)
+
+    def _restore_optimizer(self, stored: Mapping[str, Tensor], place: object) -> None:
         memory: dict[str, dict[str, Any]] = {name: {} for name in self.changed}
-        for key, value in state.get("optimizer", {}).items():
+        for key, value in stored.items():
             name, _, kind = key.rpartition(SEPARATOR)
             if name not in memory:
                 raise refused(place, f"it has a state of {name}, which the model has not")
-            memory[name][kind] = shared(value, self.changed[name]).clone()
+            memory[name][kind] = value
+        for name, kept in memory.items():
+            p = self.changed[name]
+            if not kept:  # no step has reached it
+                continue
+            found = {kind: tuple(value.shape) for kind, value in kept.items()}
+            if found != (wanted := self._keeps(tuple(p.shape))):
+                raise refused(place, f"the optimizer keeps {found} of {name}, not {wanted}")
+            for kind, value in kept.items():
+                exact = value.to(torch.float32 if kind == "step" else p.dtype)
+                kept[kind] = shared(exact, p).clone()
         self._optimizer.state.clear()
         self._optimizer.state.update({self.changed[name]: kept for name, kept in memory.items() if kept})
 
@@ -123,7 +148,8 @@ class Weights:
         """What the optimizer is going to keep, if it keeps nothing yet."""
         if self._optimizer.state:
             return 0
-        return sum(self._moments * p.numel() * p.element_size() for p in self.changed.values())
+        kept = ((p, self._keeps(tuple(p.shape)).values()) for p in self.changed.values())
+        return sum(prod(shape) * p.element_size() for p, shapes in kept for shape in shapes)
 
     @torch.no_grad()
     def put(self, values: Mapping[str, Tensor]) -> None:
@@ -135,9 +161,15 @@ class Weights:
     @contextmanager
     def taken(self, values: Mapping[str, Tensor]) -> Iterator[None]:
         """The same inside the block; afterwards they are as before."""
-        before = {name: p.detach().clone() for name, p in self.changed.items()}
-        self.put(values)
+        self._before = {name: p.detach().clone() for name, p in self.changed.items()}
         try:
+            self.put(values)
             yield
         finally:
-            self.put(before)
+            self.give_back()
+
+    def give_back(self) -> None:
+        """End `taken` if it has begun, wherever a signal has stopped it."""
+        if self._before is not None:
+            self.put(self._before)
+            self._before = None

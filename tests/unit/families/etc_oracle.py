@@ -77,7 +77,7 @@ def one_softmax(
     k, v = (torch.cat(parts).view(-1, heads, size) for parts in (keys, values))
     scores = torch.einsum("ahd,bhd->hab", q, k)
     if relative is not None:
-        by_id = torch.einsum("ahd,rhd->har", q, relative.keys) + relative.scores.T[:, None]
+        by_id = torch.einsum("ahd,rhd->har", q, relative.keys) + relative.bias.T[:, None]
         scores = scores + by_id.gather(2, ids.expand(heads, *ids.shape))
     scores = (scores / size**0.5).masked_fill(~mask, -torch.inf)
     return torch.einsum("hab,bhd->ahd", scores.softmax(-1), v).flatten(1)

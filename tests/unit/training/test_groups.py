@@ -7,6 +7,7 @@ import torch
 from torch import nn
 
 from longspan.errors import InputError
+from longspan.families.char_lm.model import CharLM, CharLMConfig
 from longspan.families.task_model import TaskModel
 from longspan.nn.layers import Layers
 from longspan.tasks.registry import build
@@ -37,6 +38,16 @@ def test_every_parameter_stands_in_one_group_and_only_norms_and_biases_do_not_de
     for name, decay in decays(groups).items():
         assert (decay == 0) == (name.endswith("bias") or "norm" in name), name
     assert set(scales(groups).values()) == {1.0}
+
+
+@pytest.mark.parametrize("family", ["char-lm", "etc"])
+def test_biases_of_two_dimensions_do_not_decay(family: str) -> None:
+    small = CharLMConfig(width=8, layers=1, heads=2, feed_forward=16, radius=(2,), position_type="relative")
+    made = CharLM(small) if family == "char-lm" else model(family)
+    found = decays(parameter_groups(made, 1e-3, 0.1))
+    biases = [name for name, p in made.named_parameters() if name.endswith("bias") and p.dim() == 2]
+    assert biases
+    assert {found[name] for name in biases} == {0.0}
 
 
 def test_embeddings_need_not_decay() -> None:

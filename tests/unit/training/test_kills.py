@@ -114,6 +114,18 @@ def test_one_two_and_three_processes_continue_the_same_run(tmp_path: Path, whole
         assert one["tokens"] == other["tokens"]
 
 
+def test_processes_that_differ_do_the_same(tmp_path: Path) -> None:
+    """In metrics, in what is no number, in the weights they reach, and in how quickly they go back."""
+    words = [sys.executable, *torchrun(2), "-m", "unit.training.together", str(tmp_path)]
+    done = subprocess.run(words, env=environment(), capture_output=True, text=True, check=False, timeout=90)
+    assert done.returncode == 0, done.stderr
+    one, other = (json.loads((tmp_path / f"{rank}.json").read_text()) for rank in range(2))
+    assert one == other
+    assert [told.split("epoch 0, ")[1] for told in one["broken"]] == ["examples 8", "examples 19"]
+    reached, not_reached = one["sided"]
+    assert reached != 1.0 == not_reached
+
+
 @pytest.mark.slow  # torch's threads now and then abort such a process when it ends, its work done
 def test_processes_that_share_the_weights_train_as_one_does(tmp_path: Path) -> None:
     expected = result(tmp_path / "single", stacked=True)

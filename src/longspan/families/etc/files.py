@@ -81,7 +81,7 @@ VARIABLES = {
     "embedding_table": "weight",
     "output_bias": "bias",
     "relative_emb_table": "keys",
-    "relative_bias_table": "scores",
+    "relative_bias_table": "bias",
 }
 """The variables of etcmodel's own layers."""
 

@@ -35,17 +35,17 @@ class StreamPlans(NamedTuple):
 
 
 class Relative(nn.Module):
-    """Keys and scores of labels: a pair's score gets scale * (q . keys[label] + scores[label])."""
+    """Keys and biases of labels: a pair's score gets scale * (q . keys[label] + bias[label])."""
 
     def __init__(self, labels: int, heads: int, size: int) -> None:
         super().__init__()
         self.keys = nn.Parameter(torch.zeros(labels, heads, size))
-        self.scores = nn.Parameter(torch.zeros(labels, heads))
+        self.bias = nn.Parameter(torch.zeros(labels, heads))
         nn.init.trunc_normal_(self.keys, std=RELATIVE_STD, a=-2 * RELATIVE_STD, b=2 * RELATIVE_STD)
 
     def terms(self, scale: float) -> tuple[Term, ...]:
         """What `attention` is given."""
-        return RelativeKeys(self.keys), ScoreTable(self.scores * scale)
+        return RelativeKeys(self.keys), ScoreTable(self.bias * scale)
 
 
 class TwoStreamAttention(nn.Module):
@@ -53,7 +53,7 @@ class TwoStreamAttention(nn.Module):
 
     `sharing` says which projections are the same. "all": queries, keys and values of all rows. "sides": the
     keys that tokens see, of whichever stream, those that global tokens see, and values likewise. "none": keys
-    and values differ by who looks at whom. `relative` labels have keys and scores; 0: there are none.
+    and values differ by who looks at whom. `relative` labels have keys and biases; 0: there are none.
     `scratch` is as in SelfAttention, for so many PROJECTIONS.
     """
 

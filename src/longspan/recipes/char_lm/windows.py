@@ -1,5 +1,6 @@
 """Windows of a long text as examples, and the loss of predicting each next byte."""
 
+import zlib
 from dataclasses import dataclass
 from functools import cached_property
 from typing import NamedTuple, cast
@@ -66,6 +67,12 @@ class Windows:
         """The bytes of each window."""
         full, rest = divmod(self._size, self.length)
         return np.array([self.length] * full + [rest] * bool(rest), np.int64)
+
+    @property
+    def digest(self) -> int:
+        """A checksum of the text and of what is made of it."""
+        how = self.length, self.seed, self.memory, self.config.alphabet
+        return zlib.crc32(np.ascontiguousarray(self.text).data, zlib.crc32(repr(how).encode()))
 
     def batch(self, examples: IntArray, epoch: int) -> WindowBatch:
         """Some windows as they lie in an epoch."""
