@@ -5,7 +5,6 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
 from functools import cache
-from threading import Event, Thread
 from types import ModuleType
 
 import numpy as np
@@ -134,25 +133,6 @@ def linear(
     load().linear(
         addresses, [*strides, *x.shape, into.size(1)], act, across, torch.get_num_threads(), _target.get()
     )
-
-
-@cache
-def calm_openmp() -> None:
-    """Let the threads of torch's operators sleep soon after their work, not spin where ours would run.
-
-    libgomp spins for milliseconds, unless it has more threads than there are processors: then a thousandth of
-    that. A second team of its threads, which rests for good, sees to that.
-    """
-    if torch.get_num_threads() > 1:
-        made = Event()
-        Thread(target=_hold_team, args=(made,), name="longspan-openmp", daemon=True).start()
-        made.wait()
-
-
-def _hold_team(made: Event) -> None:
-    torch.zeros(1 << 20).add_(1)  # large enough for all threads
-    made.set()
-    Event().wait()
 
 
 def layer_norm(

@@ -7,6 +7,7 @@ from torch import Tensor
 from torch.autograd.function import once_differentiable
 
 from longspan import native
+from longspan.nn.openmp import calm_openmp
 
 APART = 16
 """Floats between two rows of a copy: rows a page apart would fall on the same few lines of the cache."""
@@ -17,7 +18,7 @@ def product(x: Tensor, weight: Tensor, bias: Tensor | None = None) -> Tensor:
 
     Only for those who asked `served` before.
     """
-    native.calm_openmp()
+    calm_openmp()
     y: Tensor = _Product.apply(x, weight, bias)  # type: ignore[no-untyped-call]
     return y
 
