@@ -10,8 +10,8 @@ import torch
 def calm_openmp() -> None:
     """Let the threads of torch's operators sleep soon after their work, not spin where ours would run.
 
-    libgomp spins for milliseconds, unless it has more threads than there are processors: then a thousandth of
-    that. A second team of its threads, which rests for good, sees to that.
+    libgomp spins for milliseconds, unless it has more threads than there are processors: then for a few
+    microseconds. A second team of its threads, which rests for good, sees to that.
     """
     if torch.get_num_threads() > 1:
         made = Event()

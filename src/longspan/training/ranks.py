@@ -1,9 +1,10 @@
 """Several processes that train one model: `torchrun` starts them, each computes its share of every step."""
 
 import os
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
+from functools import partial
 from typing import TypeVar
 
 import torch
@@ -12,7 +13,7 @@ from torch import Tensor, nn
 from torch._utils import _flatten_dense_tensors, _unflatten_dense_tensors
 from torch.distributed.device_mesh import init_device_mesh
 from torch.distributed.distributed_c10d import PrefixStore
-from torch.distributed.fsdp import FSDPModule, MixedPrecisionPolicy, fully_shard
+from torch.distributed.fsdp import FSDPModule, MixedPrecisionPolicy, fully_shard, register_fsdp_forward_method
 from torch.distributed.rendezvous import rendezvous
 from torch.distributed.tensor import DTensor, distribute_tensor
 
@@ -152,6 +153,19 @@ def shard(model: nn.Module) -> None:
         if isinstance(module, FSDPModule):
             module.set_gradient_divide_factor(1.0)
             module.set_force_sum_reduction_for_comms(True)  # which gloo has, too
+
+    vars(model)["computing"] = partial(_computing, model)
+    register_fsdp_forward_method(model, "computing")
+
+
+def _computing(model: nn.Module, function: Callable[..., T], *rest: object) -> T:
+    return function(model, *rest)
+
+
+def computed(function: Callable[..., T], model: nn.Module, *rest: object) -> T:
+    """function(model, *rest); if weights are shared in a forward pass, so that parts may be called."""
+    inside: Callable[..., T] = vars(model).get("computing", partial(_computing, model))
+    return inside(function, *rest)
 
 
 def gathered(tensor: Tensor) -> Tensor:

@@ -26,7 +26,7 @@ from longspan.training.identity import claim
 from longspan.training.interrupt import Interrupted, Signals
 from longspan.training.log import EVALUATION, RunLog
 from longspan.training.order import Order, StepExamples
-from longspan.training.ranks import Ranks, gathered, shared
+from longspan.training.ranks import Ranks, computed, gathered, shared
 from longspan.training.source import LossFunction, Source, T
 from longspan.training.step import Stepper, drawing, not_a_number
 from longspan.training.weights import Weights
@@ -209,7 +209,7 @@ class Run(Generic[T]):
         averaged = nullcontext() if self.ema is None else self.weights.taken(self.ema.average)
         try:
             with torch.no_grad(), averaged, drawing(self.config.seed, self.state.step):
-                found = evaluation.run(self.model)
+                found = computed(evaluation.run, self.model)
         finally:
             self.model.train()
         values = self.group.told([float(value) for value in found.values()])

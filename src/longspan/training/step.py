@@ -12,7 +12,7 @@ from torch import nn
 
 from longspan.errors import LongspanError
 from longspan.training.order import StepExamples
-from longspan.training.ranks import Ranks
+from longspan.training.ranks import Ranks, computed
 from longspan.training.source import LossFunction, Source, T, on_device
 from longspan.training.weights import Weights
 
@@ -61,7 +61,8 @@ class Stepper(Generic[T]):
         for number, counts in self.group.share(len(examples.batches)):
             chosen = examples.batches[number]
             with drawing(self.seed, step, number):
-                part = self.loss(self.model, on_device(self.data.batch(chosen, examples.epoch), self.model))
+                batch = on_device(self.data.batch(chosen, examples.epoch), self.model)
+                part = computed(self.loss, self.model, batch)
                 (part.total if counts else part.total * 0).backward()
             self.weights.collect()
             if counts:

@@ -59,11 +59,8 @@ def test_two_processes_make_the_model_of_one(recipe: str, tmp_path: Path, data: 
     assert "torchrun --nproc-per-node 2 -m unit.recipes.working" in (two / "README.md").read_text()
 
 
-OUTSIDE = pytest.mark.xfail(reason="the loop computes losses outside of the forward pass of the shared model")
-
-
 @pytest.mark.slow
-@pytest.mark.parametrize("recipe", ["finetune", *(pytest.param(name, marks=OUTSIDE) for name in RECIPES[1:])])
+@pytest.mark.parametrize("recipe", RECIPES)
 def test_so_do_two_that_share_its_weights(recipe: str, tmp_path: Path, data: dict[str, Path]) -> None:
     one, two = tmp_path / "one", tmp_path / "two"
     TRAINED[recipe](one, data[recipe])
