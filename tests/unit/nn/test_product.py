@@ -16,9 +16,11 @@ from longspan.nn.product import of_columns, of_rows, product, served
 SIZES = ((1, 1), (7, 13), (97, 31), (31, 97), (768, 25))
 ROWS = (0, 1, 5, 67, 797)
 
-pytestmark = pytest.mark.skipif(
-    not native.serves_linear(torch.float32), reason="the native core does not compute float32 here"
-)
+
+@pytest.fixture(autouse=True)
+def _by_the_core(_portable: None) -> None:
+    if not native.serves_linear(torch.float32):
+        pytest.skip("the native core does not compute float32 here")
 
 
 def drawn(inputs: int, outputs: int, *, bias: bool = True) -> nn.Linear:

@@ -6,6 +6,7 @@ import pytest
 import torch
 from torch import Tensor
 
+from longspan import native
 from longspan.families.modernbert.model import ModernBertConfig
 from longspan.layout import Layout
 from longspan.nn import encoder, layers
@@ -66,7 +67,8 @@ def test_layers_that_write_over_their_input_change_nothing(
     wanted, wanted_rows = model(ids, layout), model(ids, layout, rows=rows)
     for module in (encoder, layers):
         monkeypatch.setattr(module, "ROWS", 64)
-    most = 1e-13 if dtype == torch.float64 else 0.0  # torch's products are not ours
+    exact = native.serves_linear(torch.float32)  # torch's products of some rows alone differ in the last bits
+    most = 1e-13 if dtype == torch.float64 else 0.0 if exact else 2e-6
     torch.testing.assert_close(model(ids, layout), wanted, rtol=0.0, atol=most)
     torch.testing.assert_close(model(ids, layout, rows=rows), wanted_rows, rtol=0.0, atol=most)
 
