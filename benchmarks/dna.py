@@ -28,7 +28,6 @@ from longspan.recipes.data import corpus_of
 from longspan.recipes.pretrain import pretrain
 from longspan.recipes.start import Start
 from longspan.training.optimizer import AdamW
-from longspan.training.step import drawing
 
 if TYPE_CHECKING:
     from benchmarks import experiments
@@ -115,8 +114,7 @@ def classified(
 
     def run() -> dict[str, float]:
         training, chosen_by, (texts, labels) = split(promoters, seed)
-        with drawing(seed):
-            reader = longspan.load(model, task="classify", labels=LABELS, dtype="float32")
+        reader = longspan.load(model, task="classify", labels=LABELS, dtype="float32")
         report = longspan.finetune(
             reader,
             training[0],

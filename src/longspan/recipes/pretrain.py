@@ -99,9 +99,8 @@ def pretrain(
             report = train(model, source, loss, out=place / RUN, evaluation=evaluation, **how, **options)
         model.requires_grad_(True)
         if not config.frozen:
-            for (
-                part
-            ) in copies:  # global tokens begin as others do, as they did before (Longformer, section 5)
+            # Global tokens begin as others do, as they did before (Longformer, section 5).
+            for part in copies:
                 part.copy_local_to_global()
         found = PretrainReport(folder=place, before=_before(place), after=report.metrics, training=report)
         if group.first:
