@@ -25,7 +25,7 @@ from tokenizers import Tokenizer
 from longspan.families.seq2seq.lm import Seq2SeqLM
 from longspan.generation.config import GenerationConfig
 from longspan.generation.generate import generate
-from longspan.tasks.metrics import rouge
+from longspan.metrics.rouge import rouge
 
 WHOLE, WRITTEN = 4096, 512
 """Tokens of a paper that copying is learnt from, and of a summary: few have more."""

@@ -8,7 +8,7 @@ from architecture.tree import MODULES, PACKAGE, imports_of, own_imports, unit_of
 
 LAYERS = (
     ("_native", "_postings", "_version", "errors", "html", "progress", "shapes", "words"),
-    ("site", "workers"),
+    ("metrics", "site", "workers"),
     ("formats", "hub", "layout", "native"),
     ("patterns", "text"),
     ("corpus", "engine", "structure"),
@@ -33,7 +33,7 @@ LAYERS = (
 )
 """From the ground up; a unit imports from those below it, never from its own layer."""
 LAYER = {unit: number for number, units in enumerate(LAYERS) for unit in units}
-WITHOUT_TORCH = ("errors", "shapes", "words", "site", "layout", "patterns")
+WITHOUT_TORCH = ("errors", "shapes", "words", "metrics", "site", "layout", "patterns")
 INSIDE = [module for module in MODULES if module != PACKAGE]
 
 

@@ -6,10 +6,8 @@ from typing import NamedTuple
 
 import numpy as np
 
+from longspan.metrics.bootstrap import Interval, interval
 from longspan.shapes import FloatArray
-
-RESAMPLES = 2000
-Interval = tuple[float, float]
 
 
 class Row(NamedTuple):
@@ -62,15 +60,3 @@ def row(
         {name: interval(array) for name, array in arrays.items()},
         {name: len(array) for name, array in arrays.items()},
     )
-
-
-def interval(values: FloatArray) -> Interval:
-    """Where the mean lies in 95 % of RESAMPLES draws of as many questions, with replacement (percentiles).
-
-    >>> interval(np.ones(7))
-    (1.0, 1.0)
-    """
-    rng = np.random.default_rng(0)
-    means = [values[rng.integers(len(values), size=len(values))].mean() for _ in range(RESAMPLES)]
-    low, high = np.percentile(means, [2.5, 97.5])
-    return float(low), float(high)

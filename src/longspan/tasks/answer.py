@@ -14,6 +14,7 @@ from longspan.families.padded import Targets
 from longspan.families.seq2seq.lm import Seq2SeqTaskModel
 from longspan.families.task_model import TaskModel
 from longspan.layout import Layout
+from longspan.metrics.answers import squad
 from longspan.nn.heads import DeepSpanHead, SpanHead
 from longspan.pipeline import inputs
 from longspan.pipeline.documents import Document, Found, Piece, ReadingInfo
@@ -25,7 +26,6 @@ from longspan.pipeline.run import Pipeline, Results, by_document, head_output
 from longspan.shapes import BoolArray, FloatArray
 from longspan.tasks.base import Task
 from longspan.tasks.losses import Loss, group_logsumexp, labels_of, mean
-from longspan.tasks.metrics import squad
 
 TokenSpan = tuple[int, int]
 _NONE = "Give [] for a document without an answer."

@@ -11,6 +11,7 @@ from torch import Tensor
 from longspan.errors import bad, no_tensor, whole
 from longspan.families.backbone import Backbone
 from longspan.families.task_model import TaskModel
+from longspan.metrics.classification import accuracy
 from longspan.nn.heads import FirstTokenHead
 from longspan.pipeline import inputs
 from longspan.pipeline.documents import Reading, ReadingInfo
@@ -22,7 +23,6 @@ from longspan.shapes import FloatArray
 from longspan.tasks.base import Task
 from longspan.tasks.classify import step
 from longspan.tasks.losses import Loss, group_logsumexp, labels_of, mean
-from longspan.tasks.metrics import accuracy
 
 
 class Prompt(TypedDict):

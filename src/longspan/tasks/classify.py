@@ -13,6 +13,8 @@ from longspan.errors import bad, no_tensor, one_of, whole
 from longspan.families.backbone import Backbone
 from longspan.families.seq2seq.lm import Seq2SeqTaskModel
 from longspan.families.task_model import TaskModel
+from longspan.metrics.classification import accuracy
+from longspan.metrics.regression import spearman
 from longspan.nn.heads import FirstTokenHead, LastTokenHead
 from longspan.pipeline import inputs
 from longspan.pipeline.documents import Document, Found, ReadingInfo, ReadingRules
@@ -23,7 +25,6 @@ from longspan.shapes import FloatArray
 from longspan.tasks import cross_encoder
 from longspan.tasks.base import Task
 from longspan.tasks.losses import Loss, by_class, cross_entropy, labels_of, weighted_mean
-from longspan.tasks.metrics import accuracy, spearman
 
 PROBLEMS = ("single", "multi", "regression")
 """One label of several, any number of labels, or numbers."""

@@ -14,6 +14,7 @@ from longspan.errors import bad, one_of
 from longspan.families.backbone import Backbone
 from longspan.families.seq2seq.model import Seq2Seq
 from longspan.families.task_model import TaskModel
+from longspan.metrics.regression import spearman
 from longspan.nn.heads import POOLINGS, PoolingHead, pool
 from longspan.pipeline import inputs
 from longspan.pipeline.documents import Document, ReadingInfo, prepare
@@ -24,7 +25,6 @@ from longspan.pipeline.run import Pipeline, Step, batched, by_document, head_out
 from longspan.shapes import FloatArray, IntArray, Matrix, Vector
 from longspan.tasks.base import Task
 from longspan.tasks.losses import Loss, labels_of
-from longspan.tasks.metrics import spearman
 from longspan.text.encoding import Encoding
 from longspan.text.tokenizer import Tokenizer
 

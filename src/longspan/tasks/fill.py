@@ -11,6 +11,7 @@ from torch import Tensor
 from longspan.errors import InputError, bad, no_tensor, whole
 from longspan.families.backbone import Backbone, Encoder
 from longspan.families.task_model import TaskModel
+from longspan.metrics.classification import accuracy
 from longspan.nn.chunked_cross_entropy import IGNORE_INDEX, chunked_cross_entropy
 from longspan.nn.heads import MaskedLanguageHead, WordHead
 from longspan.nn.linear import is_plain
@@ -23,7 +24,6 @@ from longspan.pipeline.run import Pipeline, Results, Step, by_document, hidden
 from longspan.shapes import FloatArray, IntArray
 from longspan.tasks.base import Task
 from longspan.tasks.losses import Loss, cross_entropy, labels_of, weighted_mean
-from longspan.tasks.metrics import accuracy
 from longspan.text.encoding import Encoding
 from longspan.text.tokenizer import Tokenizer
 

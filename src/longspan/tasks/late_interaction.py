@@ -14,6 +14,7 @@ from longspan.errors import bad, whole
 from longspan.families.attention_spec import UNSEEN
 from longspan.families.backbone import Backbone
 from longspan.families.task_model import TaskModel
+from longspan.metrics.regression import spearman
 from longspan.nn.max_sim import max_sim
 from longspan.nn.token_projection import ProjectionHead
 from longspan.pipeline import inputs
@@ -24,7 +25,6 @@ from longspan.pipeline.packing import Batch
 from longspan.pipeline.run import Pipeline, by_document, head_output, run
 from longspan.shapes import BoolArray, FloatArray, IntArray, Matrix
 from longspan.tasks.base import Ranking, Task
-from longspan.tasks.metrics import spearman
 from longspan.text.encoding import Encoding
 from longspan.text.tokenizer import Tokenizer
 

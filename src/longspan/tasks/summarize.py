@@ -20,6 +20,7 @@ from longspan.generation.padded import generate_padded
 from longspan.generation.search import Hypothesis
 from longspan.generation.settings import OPTIONS, new_token_lengths
 from longspan.layout import Layout, require
+from longspan.metrics.rouge import rouge
 from longspan.nn.chunked_cross_entropy import IGNORE_INDEX
 from longspan.nn.heads import LMHead
 from longspan.pipeline import inputs
@@ -32,7 +33,6 @@ from longspan.progress import Progress, progress_bar
 from longspan.shapes import IntArray
 from longspan.tasks.base import Task
 from longspan.tasks.losses import Loss, labels_of
-from longspan.tasks.metrics import rouge
 from longspan.tasks.style import combined, own_style
 from longspan.text.stream import TextStream
 from longspan.text.tokenizer import Tokenizer

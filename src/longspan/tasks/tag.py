@@ -12,6 +12,7 @@ from torch import Tensor
 from longspan.errors import bad, one_of
 from longspan.families.backbone import Backbone
 from longspan.families.task_model import TaskModel
+from longspan.metrics.classification import set_f1
 from longspan.nn.chunked_cross_entropy import IGNORE_INDEX
 from longspan.nn.heads import TokenHead
 from longspan.pipeline import inputs
@@ -23,7 +24,6 @@ from longspan.pipeline.run import Pipeline, Results, by_document, head_output
 from longspan.shapes import FloatArray, IntArray
 from longspan.tasks.base import Task
 from longspan.tasks.losses import Loss, cross_entropy, labels_of, weighted_mean
-from longspan.tasks.metrics import set_f1
 from longspan.text.tokenizer import Tokenizer
 
 STRATEGIES = ("none", "simple", "first", "average", "max")

@@ -11,19 +11,12 @@ import pytest
 from longspan.cli import main
 from longspan.errors import InputError
 from longspan.evaluate.answers import Outcome, Ranking
-from longspan.evaluate.figures import Row, interval, row
+from longspan.evaluate.figures import Row, row
 from longspan.evaluate.longembed import by_ndcg, gain, longembed_qmsum
 from longspan.evaluate.questions import Question, Questions
 from longspan.evaluate.report import page, state
 from longspan.search.results import Hit
 from unit.search.folders import filled, text, tiny
-
-
-def test_an_interval_is_that_of_means_of_draws_with_replacement() -> None:
-    low, high = interval(np.array([0.0, 1.0] * 50))
-    assert abs(low - 0.4) <= 0.02  # 0.5 - 1.96 * sqrt(0.25 / 100)
-    assert abs(high - 0.6) <= 0.02
-    assert interval(np.array([0.0, 1.0] * 50)) == (low, high)
 
 
 def test_a_row_says_how_many_questions_are_behind_a_figure() -> None:
