@@ -6,7 +6,6 @@ from typing import TypeVar
 import numpy as np
 
 from longspan.errors import bad
-from longspan.metrics.checks import pairs
 from longspan.shapes import FloatArray, IntArray
 
 RESAMPLES = 2000
@@ -42,9 +41,11 @@ def paired_interval(measure: Callable[[list[T]], float], ours: Sequence[T], thei
     >>> paired_interval(np.mean, [0.5, 1.0], [0.25, 0.75])
     (0.25, 0.25)
     """
+    if len(ours) != len(theirs):
+        raise bad("ours", f"{len(theirs)} cases, as many as `theirs`", len(ours))
     return interval_of(
-        lambda cases: measure([one for one, _ in cases]) - measure([other for _, other in cases]),
-        pairs(ours, theirs),
+        lambda places: measure([ours[i] for i in places]) - measure([theirs[i] for i in places]),
+        range(len(ours)),
     )
 
 
