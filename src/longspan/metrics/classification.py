@@ -71,7 +71,8 @@ def set_f1(
     cases = pairs(predicted, expected)
     hits = sum(len(ours & theirs) for ours, theirs in cases)
     said, true = sum(len(ours) for ours, _ in cases), sum(len(theirs) for _, theirs in cases)
-    return {**precision_recall(hits, said, true)}  # type: ignore[dict-item]
+    found = precision_recall(hits, said, true)
+    return {"precision": found["precision"], "recall": found["recall"], "f1": found["f1"]}
 
 
 def matthews(predicted: Sequence[Hashable], expected: Sequence[Hashable]) -> dict[str, float]:

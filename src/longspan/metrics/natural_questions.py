@@ -51,7 +51,7 @@ def natural_questions(
         "recall": float(recalls[best]),
         "threshold": float(sure[order][ends[best]]) if f1[best] else 0.0,
         **{
-            f"recall_at_precision_{least}": float(recalls[precisions >= least].max(initial=0.0))
-            for least in PRECISIONS
+            f"recall_at_precision_{share}": float(recalls[precisions >= share].max(initial=0.0))
+            for share in PRECISIONS
         },
     }
