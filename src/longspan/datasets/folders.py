@@ -5,6 +5,7 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from longspan.datasets.files import kind, stem
+from longspan.datasets.hyperpartisan import ARTICLES
 from longspan.errors import unreadable
 
 SPLITS = {
@@ -49,6 +50,7 @@ def files_of(path: Path) -> Mapping[str, list[Path]]:
 
 def _is_data(file: Path) -> bool:
     known = kind(file) in (*TABLES, *TOKENS) or kind(file).endswith("_conll")
+    known |= kind(file) == ".xml" and file.name.startswith(ARTICLES)
     return known and not file.name.startswith(".") and file.is_file()
 
 

@@ -4,7 +4,7 @@ import re
 from collections.abc import Sequence
 
 from longspan.datasets.records import Place, wrong
-from longspan.errors import InputError, bad, guess, one_of
+from longspan.errors import bad, guess, one_of
 
 PROBLEMS = ("single", "multi", "regression")
 MOST_CLASSES = 1 << 16
@@ -51,10 +51,11 @@ def classified(
         requirement = "a list" if problem == "multi" else "one label"
         raise wrong(places[0], "label", f"{requirement} for the problem {problem!r}", read[0])
     members = [one for label in read for one in (label if isinstance(label, list) else [label])]
-    mixed = {type(one) for one in members}
-    if len(mixed) > 1:
-        raise InputError(f"{places[0].file}: labels must be all names or all numbers. {REPAIR}")
-    classes = _classes(members, wanted, mixed == {int})
+    for label, place in zip(read, places, strict=True):
+        for one in label if isinstance(label, list) else [label]:
+            if type(one) is not type(members[0]):
+                raise wrong(place, "label", f"of the kind of {members[0]!r}, as others are", label, REPAIR)
+    classes = _classes(members, wanted)
     for label, place in zip(read, places, strict=True):
         for one in label if isinstance(label, list) else [label]:
             _check(one, classes, place)
@@ -84,7 +85,7 @@ def _kind(label: object, place: Place) -> str:
 
 def _regression(labels: Sequence[object], places: Sequence[Place]) -> list[object]:
     """Numbers, or equally many for each example."""
-    widths = {len(label) if isinstance(label, list) else 0 for label in labels}
+    widths = [len(label) if isinstance(label, list) else 0 for label in labels]
     for label, place in zip(labels, places, strict=True):
         for one in label if isinstance(label, list) else [label]:
             if (
@@ -94,19 +95,19 @@ def _regression(labels: Sequence[object], places: Sequence[Place]) -> list[objec
                 or abs(one) == float("inf")
             ):
                 raise wrong(place, "label", "a number, as others are", label, REPAIR)
-    if len(widths) > 1:
-        raise InputError(f"{places[0].file}: labels must be equally many numbers for each example.")
+    for label, place, width in zip(labels, places, widths, strict=True):
+        if width != widths[0]:
+            raise wrong(place, "label", f"as many numbers as in line {places[0].line}", label)
     return [label if isinstance(label, list) else float(str(label)) for label in labels]
 
 
-def _classes(members: Sequence[object], wanted: Sequence[str] | None, numbers: bool) -> tuple[str, ...]:
+def _classes(members: Sequence[object], wanted: Sequence[str] | None) -> tuple[str, ...]:
     if wanted is not None:
         if not wanted or len(set(wanted)) != len(wanted):
             raise bad("labels", "names of classes, each once", list(wanted))
         return tuple(wanted)
-    if numbers:
-        highest = max((one for one in members if isinstance(one, int)), default=0)
-        return tuple(map(str, range(min(highest, MOST_CLASSES) + 1)))
+    if numbers := [one for one in members if isinstance(one, int)]:
+        return tuple(map(str, range(min(max(numbers), MOST_CLASSES) + 1)))
     return tuple(sorted(set(map(str, members))))
 
 

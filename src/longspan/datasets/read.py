@@ -14,6 +14,7 @@ from longspan.datasets.dataset import Dataset, columns_of
 from longspan.datasets.files import kind, lines, stem
 from longspan.datasets.folders import files_of
 from longspan.datasets.form import Example, Form
+from longspan.datasets.hyperpartisan import articles
 from longspan.datasets.json_files import json_file, json_lines
 from longspan.datasets.labels import MISSING
 from longspan.datasets.published.registry import format_of
@@ -31,6 +32,7 @@ READERS: dict[str, Callable[[Path], Iterator[Record]]] = {
     ".csv": separated,
     ".tsv": separated,
     ".parquet": parquet,
+    ".xml": articles,
 }
 IDS = ("id", "_id", "idx", "uid", "guid")
 """Columns that may hold ids."""

@@ -229,9 +229,13 @@ def test_what_data_do_not_tell_can_be_said(tmp_path: Path) -> None:
     [
         (("a", 1), {}, r"line 2: `label` must be a name, as in line 1, but is 1"),
         (("a", ["a"]), {}, r"line 2: `label` must be a name, as in line 1"),
-        ((["a"], [1]), {}, "labels must be all names or all numbers"),
+        ((["a"], [1]), {}, r"line 2: `label` must be of the kind of 'a', as others are"),
         ((1.5, "a"), {}, r"line 2: `label` must be a number, as others are"),
-        (([0.5], [0.5, 1.5]), {"problem": "regression"}, "equally many numbers"),
+        (
+            ([0.5], [0.5, 1.5]),
+            {"problem": "regression"},
+            r"line 2: `label` must be as many numbers as in line 1",
+        ),
         ((0, -1), {}, r"line 2: `label` must be the number of a class, from 0 to 0"),
         ((0, 2), {"labels": ["a", "b"]}, r"line 2: `label` must be the number of a class, from 0 to 1"),
         (
