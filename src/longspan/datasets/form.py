@@ -84,12 +84,11 @@ class Form:
     def row(self, record: Record, columns: Mapping[str, str]) -> tuple[Row, dict[str, object]]:
         """The columns of a record, some of which the user has named, and what else it holds."""
         there, found = record.values, dict[str, str]()
+        known = [column.name for column in self.columns]
         for name in columns:
-            if name not in [column.name for column in self.columns]:
-                known = ", ".join(column.name for column in self.columns)
-                raise InputError(
-                    f"`columns` must name some of {known}, but has {name!r}. {guess(name, known)}"
-                )
+            if name not in known:
+                what = f"`columns` must name some of {', '.join(known)}, but has {name!r}."
+                raise InputError(f"{what} {guess(name, known)}".rstrip())
         lower = {name.lower(): name for name in there}
         for column in self.columns:
             wanted = columns.get(column.name)

@@ -184,7 +184,9 @@ def test_columns_can_be_named(tmp_path: Path) -> None:
     assert list(read(tmp_path, TEXTS, row, columns={"text": "headline"}).inputs[0]) == ["a"]
     with pytest.raises(LongspanError, match=r"no column `tekst`. There is headline, body, label. Name it"):
         read(tmp_path, TEXTS, row, columns={"text": "tekst"})
-    with pytest.raises(LongspanError, match=r"`columns` must name some of text, label, but has 'txt'"):
+    with pytest.raises(
+        LongspanError, match=r"`columns` must name some of text, label, but has 'txt'. Did you mean text"
+    ):
         read(tmp_path, TEXTS, row, columns={"txt": "body"})
 
 
