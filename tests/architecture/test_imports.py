@@ -8,10 +8,10 @@ from architecture.tree import MODULES, PACKAGE, imports_of, own_imports, unit_of
 
 LAYERS = (
     ("_native", "_postings", "_version", "errors", "html", "progress", "shapes", "words"),
-    ("metrics", "site", "workers"),
+    ("metrics", "shuffled", "site", "workers"),
     ("formats", "hub", "layout", "native"),
     ("patterns", "text"),
-    ("corpus", "engine", "structure"),
+    ("corpus", "datasets", "engine", "structure"),
     ("nn",),
     ("families",),
     ("generation", "hf", "pipeline"),
@@ -33,7 +33,7 @@ LAYERS = (
 )
 """From the ground up; a unit imports from those below it, never from its own layer."""
 LAYER = {unit: number for number, units in enumerate(LAYERS) for unit in units}
-WITHOUT_TORCH = ("errors", "shapes", "words", "metrics", "site", "layout", "patterns")
+WITHOUT_TORCH = ("errors", "shapes", "words", "metrics", "site", "layout", "patterns", "datasets")
 INSIDE = [module for module in MODULES if module != PACKAGE]
 
 

@@ -78,13 +78,7 @@ def parse_json(data: bytes, path: Path) -> dict[str, Any]:
     except UnicodeDecodeError as error:
         raise refused(path, f"it is not UTF-8 text (byte {error.start})", "Save it as UTF-8.") from None
     try:
-        value = json.loads(
-            text,
-            object_pairs_hook=_unique,
-            parse_constant=_no_constant,
-            parse_float=_finite,
-            parse_int=_short,
-        )
+        value = STRICT.decode(text)
     except RecursionError:
         raise refused(path, f"it nests deeper than {DEEPEST} levels") from None
     except ValueError as error:
@@ -118,6 +112,12 @@ def _short(digits: str) -> int:
     if len(digits) > 40:  # far beyond any size; longer ones take quadratic time
         raise ValueError(f"{digits[:40]}... is too large for a number")
     return int(digits)
+
+
+STRICT = json.JSONDecoder(
+    object_pairs_hook=_unique, parse_constant=_no_constant, parse_float=_finite, parse_int=_short
+)
+"""JSON with no key twice, no NaN, no infinity and no number that takes long to read; else a ValueError."""
 
 
 def _deeper_than(value: object, levels: int) -> bool:

@@ -19,6 +19,7 @@ from longspan.nn.lora import lora_layers
 from longspan.pipeline.packing import Batch
 from longspan.reader import Reader
 from longspan.recipes.card import page, this_command, training_rows
+from longspan.shuffled import shuffled
 from longspan.tasks.batches import Examples
 from longspan.tasks.class_weights import ClassWeights
 from longspan.tasks.class_weights import class_weights as weights_of
@@ -28,7 +29,6 @@ from longspan.training.config import TrainingOptions
 from longspan.training.evaluation import Evaluation, Metrics, mean_loss
 from longspan.training.groups import freeze as make_frozen
 from longspan.training.loop import train
-from longspan.training.order import shuffled
 from longspan.training.ranks import is_first
 from longspan.training.report import Report
 from longspan.training.source import Loss

@@ -8,6 +8,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from longspan.datasets.forms import QUESTIONS
 from longspan.errors import bad, whole
 from longspan.families.backbone import Backbone
 from longspan.families.padded import Targets
@@ -268,6 +269,7 @@ ANSWER = Task(
     decode=decode,
     metric=squad,
     targets=targets,
+    form=QUESTIONS,
     padded_loss=padded_loss,
     attach=lambda batch, targets, given: replace(batch, labels=list(targets)),
     global_tokens="question",

@@ -6,6 +6,7 @@ from typing import Any, NamedTuple
 
 from torch import Tensor
 
+from longspan.datasets.form import Form
 from longspan.errors import InputError, bad
 from longspan.families.base import ModelConfig
 from longspan.families.padded import PaddedLoss, no_loss
@@ -103,6 +104,8 @@ class Task(ReadingRules):
     loss_sum: Callable[..., Loss] = no_loss_sum
     """(model, batch with labels, **options) to the sum that `loss` is the mean of, and its weight: batches of
     one step are added up, and divided by the sum of their weights."""
+    form: Form | None = None
+    "What its labeled examples are in files, if they can be told from their columns."
     judge: Judge | None = None
     "How good results of the verb are, by the measure that papers report, if it can be told of results."
     label_tokens: Callable[[Any], int] = lambda label: 0

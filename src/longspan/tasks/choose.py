@@ -8,6 +8,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from longspan.datasets.forms import CHOICES
 from longspan.errors import bad, no_tensor, whole
 from longspan.families.backbone import Backbone
 from longspan.families.task_model import TaskModel
@@ -174,6 +175,7 @@ CHOOSE = Task(
     metric=accuracy,
     expand=expanded,
     targets=targets,
+    form=CHOICES,
     padded_loss=lambda given: loss(
         given.outputs, [given.choices] * (len(given.outputs) // given.choices), given.labels
     ),

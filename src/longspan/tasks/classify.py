@@ -9,6 +9,7 @@ import torch
 from torch import Tensor
 from torch.nn import functional as F
 
+from longspan.datasets.forms import TEXTS
 from longspan.errors import bad, no_tensor, one_of, whole
 from longspan.families.backbone import Backbone
 from longspan.families.seq2seq.lm import Seq2SeqTaskModel
@@ -194,6 +195,7 @@ CLASSIFY = Task(
     global_tokens="first",
     has_labels=True,
     targets=targets,
+    form=TEXTS,
     padded_loss=lambda given: loss(given.outputs, given.labels, given.problem),
     has_problem=True,
     head_dropout=True,

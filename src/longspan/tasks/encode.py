@@ -10,6 +10,7 @@ import torch
 from torch import Tensor
 from torch.nn import functional as F
 
+from longspan.datasets.forms import PAIRS
 from longspan.errors import bad, one_of
 from longspan.families.backbone import Backbone
 from longspan.families.seq2seq.model import Seq2Seq
@@ -223,6 +224,7 @@ ENCODE = Task(
     metric=spearman,
     encode=prompted,
     targets=partners,
+    form=PAIRS,
     attach=with_partners,
     label_tokens=lambda partner: len(partner.encoding),
 )

@@ -9,6 +9,7 @@ from typing import Any, NotRequired, TypedDict
 import torch
 from torch import Tensor
 
+from longspan.datasets.forms import SUMMARIES
 from longspan.errors import bad, no_option, whole
 from longspan.families.backbone import Backbone
 from longspan.families.seq2seq.lm import Seq2SeqLM
@@ -265,6 +266,7 @@ SUMMARIZE = Task(
     decode=_result,
     metric=rouge,
     targets=targets,
+    form=SUMMARIES,
     attach=with_texts,
     label_tokens=len,
     global_tokens=Seq2SeqLM.global_tokens,

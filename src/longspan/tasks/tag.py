@@ -9,6 +9,7 @@ from typing import Any, NamedTuple, NotRequired, TypedDict, cast
 import numpy as np
 from torch import Tensor
 
+from longspan.datasets.forms import TAGS
 from longspan.errors import bad, one_of
 from longspan.families.backbone import Backbone
 from longspan.families.task_model import TaskModel
@@ -250,6 +251,7 @@ TAG = Task(
     decode=decode,
     metric=set_f1,
     targets=targets,
+    form=TAGS,
     padded_loss=lambda given: loss(given.outputs, given.labels),
     attach=with_column,
     has_labels=True,

@@ -4,7 +4,8 @@ import numpy as np
 import pytest
 
 from longspan.errors import InputError
-from longspan.training.order import Cursor, Order, shuffled
+from longspan.shuffled import shuffled
+from longspan.training.order import Cursor, Order
 from longspan.training.ranks import Ranks
 
 LENGTHS = np.random.default_rng(0).integers(1, 50, 101)
