@@ -40,7 +40,7 @@ def backward(
     /,
 ) -> None: ...
 def linear(
-    addresses: Sequence[int], sizes: Sequence[int], act: int, threads: int, target: str, /
+    addresses: Sequence[int], sizes: Sequence[int], act: int, across: bool, threads: int, target: str, /
 ) -> None: ...
 def layer_norm(
     addresses: Sequence[int], sizes: Sequence[int], eps: float, centered: bool, threads: int, target: str, /
