@@ -180,7 +180,11 @@ DAMAGES: list[tuple[Callable[[], Any], Form, str, str]] = [
 ]
 
 
-@pytest.mark.parametrize(("make", "form", "lost", "reason"), DAMAGES, ids=lambda value: str(value)[:40])
+@pytest.mark.parametrize(
+    ("make", "form", "lost", "reason"),
+    DAMAGES,
+    ids=[f"{make.__name__} {lost}" for make, _, lost, _ in DAMAGES],
+)
 def test_what_is_missing_is_told(
     make: Callable[[], Any], form: Form, lost: str, reason: str, tmp_path: Path
 ) -> None:
